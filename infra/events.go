@@ -219,16 +219,24 @@ func newSweep(scope constructs.Construct, f functions, n notices) {
 		},
 	})
 	for _, schedule := range []struct{ id, name, description, rate, function, input string }{
-		{"SweepSchedule", names.Function("sweep"), "Finds work whose event was lost", everyMinutes(backoff.SweepPeriod), "sweep",
-			`{"scheduledTime":"<aws.scheduler.scheduled-time>"}`},
+		{
+			id: "SweepSchedule", name: names.Function("sweep"), description: "Finds work whose event was lost",
+			rate: everyMinutes(backoff.SweepPeriod), function: "sweep", input: `{"scheduledTime":"<aws.scheduler.scheduled-time>"}`,
+		},
 		// An audit reads every cluster, and its findings are not urgent.
-		{"AuditSchedule", names.Function("audit"), "Compares every cluster with its spec", everyMinutes(backoff.AuditPeriod), "sweep",
-			`{"scheduledTime":"<aws.scheduler.scheduled-time>","audit":true}`},
+		{
+			id: "AuditSchedule", name: names.Function("audit"), description: "Compares every cluster with its spec",
+			rate: everyMinutes(backoff.AuditPeriod), function: "sweep", input: `{"scheduledTime":"<aws.scheduler.scheduled-time>","audit":true}`,
+		},
 		// Windows open and soaks end without an event. Without an active run, a call is one read.
-		{"RolloutSchedule", names.Function("rollout"), "Evaluates the active runs of rollouts", everyMinutes(backoff.SweepPeriod), "rollout",
-			`{}`},
-		{"RolloutAuditSchedule", names.Function("rollout-audit"), "Plans all rollouts again", everyMinutes(backoff.RolloutAuditPeriod), "rollout",
-			`{"audit":true}`},
+		{
+			id: "RolloutSchedule", name: names.Function("rollout"), description: "Evaluates the active runs of rollouts",
+			rate: everyMinutes(backoff.SweepPeriod), function: "rollout", input: `{}`,
+		},
+		{
+			id: "RolloutAuditSchedule", name: names.Function("rollout-audit"), description: "Plans all rollouts again",
+			rate: everyMinutes(backoff.RolloutAuditPeriod), function: "rollout", input: `{"audit":true}`,
+		},
 	} {
 		awsscheduler.NewCfnSchedule(scope, jsii.String(schedule.id), &awsscheduler.CfnScheduleProps{
 			Name:               jsii.String(schedule.name),

@@ -177,18 +177,32 @@ func TestBuckets(t *testing.T) {
 		bucket, tls string
 		denied      bool
 	}{
-		"a user writes a spec":            {admin, "s3:PutObject", "clusters/demo.yaml", specs, "true", false},
-		"not in the clear":                {admin, "s3:PutObject", "clusters/demo.yaml", specs, "false", true},
-		"plan writes a template":          {role("plan"), "s3:PutObject", "templates/1.yaml", state, "true", false},
-		"report writes the status":        {role("report"), "s3:PutObject", "status/clusters/demo.json", state, "true", false},
-		"a user writes no status":         {admin, "s3:PutObject", "status/clusters/demo.json", state, "true", true},
-		"a user reads the status":         {admin, "s3:GetObject", "status/clusters/demo.json", state, "true", false},
-		"a user replicates nothing":       {admin, "s3:ReplicateObject", "status/clusters/demo.json", state, "true", true},
-		"a user deletes no version":       {admin, "s3:DeleteObjectVersion", "leases/demo.json", state, "true", true},
-		"a node reads its configuration":  {node, "s3:GetObject", "userdata/1", state, "true", false},
-		"a node writes nothing":           {node, "s3:PutObject", "userdata/1", state, "true", true},
-		"a machine, which writes nothing": {role("join-node"), "s3:PutObject", "status/clusters/demo.json", state, "true", true},
-		"reads without TLS are denied":    {role("plan"), "s3:GetObject", "templates/1.yaml", state, "false", true},
+		"a user writes a spec": {who: admin, action: "s3:PutObject", key: "clusters/demo.yaml", bucket: specs, tls: "true"},
+		"not in the clear": {
+			who: admin, action: "s3:PutObject", key: "clusters/demo.yaml", bucket: specs, tls: "false", denied: true,
+		},
+		"plan writes a template": {who: role("plan"), action: "s3:PutObject", key: "templates/1.yaml", bucket: state, tls: "true"},
+		"report writes the status": {
+			who: role("report"), action: "s3:PutObject", key: "status/clusters/demo.json", bucket: state, tls: "true",
+		},
+		"a user writes no status": {
+			who: admin, action: "s3:PutObject", key: "status/clusters/demo.json", bucket: state, tls: "true", denied: true,
+		},
+		"a user reads the status": {who: admin, action: "s3:GetObject", key: "status/clusters/demo.json", bucket: state, tls: "true"},
+		"a user replicates nothing": {
+			who: admin, action: "s3:ReplicateObject", key: "status/clusters/demo.json", bucket: state, tls: "true", denied: true,
+		},
+		"a user deletes no version": {
+			who: admin, action: "s3:DeleteObjectVersion", key: "leases/demo.json", bucket: state, tls: "true", denied: true,
+		},
+		"a node reads its configuration": {who: node, action: "s3:GetObject", key: "userdata/1", bucket: state, tls: "true"},
+		"a node writes nothing":          {who: node, action: "s3:PutObject", key: "userdata/1", bucket: state, tls: "true", denied: true},
+		"a machine, which writes nothing": {
+			who: role("join-node"), action: "s3:PutObject", key: "status/clusters/demo.json", bucket: state, tls: "true", denied: true,
+		},
+		"reads without TLS are denied": {
+			who: role("plan"), action: "s3:GetObject", key: "templates/1.yaml", bucket: state, tls: "false", denied: true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			context := map[string]string{"aws:SecureTransport": c.tls, "aws:PrincipalArn": c.who.ARN}

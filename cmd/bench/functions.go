@@ -51,18 +51,30 @@ func functions() []function {
 	stopped := events.PlanResult{Cluster: stranger, Outcome: events.OutcomeStopped, Reason: "SpecAbsent", Message: "there is no spec"}
 	upgrade := events.UpgradeRequest{Upgrade: events.Upgrade{Cluster: absent}, Action: events.UpgradeNext, Execution: "by hand"}
 	return []function{
-		{"admit", false, uploaded(names.ClusterSpec(absent)), "a spec was deleted", false},
-		{"plan", false, events.PlanRequest{Cluster: absent}, "a cluster without a spec: Stopped", false},
-		{"change", false, events.ChangeRequest{Cluster: absent, PlanKey: "plans/none.json"}, "an absent plan: an error", true},
-		{"stackevent", false, stack, "a stack without a waiter", false},
-		{"prepare", true, events.PrepareRequest{Cluster: absent}, "an absent EKS cluster: an error", true},
-		{"join", true, join, "an instance without a hook: Gone", false},
-		{"report", false, events.ReportRequest{Cluster: stranger, Execution: "by hand", Plan: &stopped}, "a cluster that stays Stopped", false},
-		{"sweep", true, struct{}{}, "no waiting task, no spec", false},
-		{"drain", true, events.DrainRequest{InstanceID: join.EC2InstanceID}, "an instance of no pool", false},
-		{"clean", false, events.CleanRequest{Cluster: absent, Execution: "by hand"}, "a cluster without a lease: an error", true},
-		{"publish", false, uploaded(names.ReleaseSpec(absent)), "a release was deleted", false},
-		{"upgrade", true, upgrade, "a cluster without an upgrade: an error", true},
+		{step: "admit", event: uploaded(names.ClusterSpec(absent)), answers: "a spec was deleted"},
+		{step: "plan", event: events.PlanRequest{Cluster: absent}, answers: "a cluster without a spec: Stopped"},
+		{
+			step: "change", event: events.ChangeRequest{Cluster: absent, PlanKey: "plans/none.json"}, answers: "an absent plan: an error",
+			fails: true,
+		},
+		{step: "stackevent", event: stack, answers: "a stack without a waiter"},
+		{
+			step: "prepare", kubernetes: true, event: events.PrepareRequest{Cluster: absent}, answers: "an absent EKS cluster: an error",
+			fails: true,
+		},
+		{step: "join", kubernetes: true, event: join, answers: "an instance without a hook: Gone"},
+		{
+			step: "report", event: events.ReportRequest{Cluster: stranger, Execution: "by hand", Plan: &stopped},
+			answers: "a cluster that stays Stopped",
+		},
+		{step: "sweep", kubernetes: true, event: struct{}{}, answers: "no waiting task, no spec"},
+		{step: "drain", kubernetes: true, event: events.DrainRequest{InstanceID: join.EC2InstanceID}, answers: "an instance of no pool"},
+		{
+			step: "clean", event: events.CleanRequest{Cluster: absent, Execution: "by hand"}, answers: "a cluster without a lease: an error",
+			fails: true,
+		},
+		{step: "publish", event: uploaded(names.ReleaseSpec(absent)), answers: "a release was deleted"},
+		{step: "upgrade", kubernetes: true, event: upgrade, answers: "a cluster without an upgrade: an error", fails: true},
 	}
 }
 

@@ -63,13 +63,15 @@ func TestFaultsOfCalls(t *testing.T) {
 		least       time.Duration
 		written     bool
 	}{
-		"nothing":    {"throttle service=s3 caller=none", true, "", 0, true},
-		"throttle":   {"throttle service=s3 action=PutObject", false, "SlowDown", 0, false},
-		"an error":   {"error=InternalError status=500 service=s3 action=PutObject", false, "InternalError", 0, false},
-		"latency":    {"latency=400ms service=s3 action=PutObject", false, "", 400 * time.Millisecond, true},
-		"a conflict": {"conflict service=s3", true, "ConditionalRequestConflict", 0, false},
-		"a conflict of a write without condition": {"conflict service=s3", false, "", 0, true},
-		"a conflict with its own write":           {"conflict=412 service=s3", true, "PreconditionFailed", 0, true},
+		"nothing":    {rule: "throttle service=s3 caller=none", conditional: true, written: true},
+		"throttle":   {rule: "throttle service=s3 action=PutObject", code: "SlowDown"},
+		"an error":   {rule: "error=InternalError status=500 service=s3 action=PutObject", code: "InternalError"},
+		"latency":    {rule: "latency=400ms service=s3 action=PutObject", least: 400 * time.Millisecond, written: true},
+		"a conflict": {rule: "conflict service=s3", conditional: true, code: "ConditionalRequestConflict"},
+		"a conflict of a write without condition": {rule: "conflict service=s3", written: true},
+		"a conflict with its own write": {
+			rule: "conflict=412 service=s3", conditional: true, code: "PreconditionFailed", written: true,
+		},
 	}
 	client := s3.New(s3adapter.NewClient(cloud.Config()).Options(), func(o *s3.Options) {
 		o.RetryMaxAttempts, o.Retryer = 1, aws.NopRetryer{}

@@ -279,15 +279,25 @@ func TestFrozen(t *testing.T) {
 		freeze  string
 		until   string
 	}{
-		"begins at its first second":         {all, api.StopRollouts, prod, "2026-11-26T00:00:00Z", "sale", "2026-12-01T00:00:00Z"},
-		"has not begun a second before":      {all, api.StopRollouts, prod, "2026-11-25T23:59:59Z", "", ""},
-		"does not apply to other clusters":   {all, api.StopRollouts, dev, "2026-11-26T00:00:00Z", "", ""},
-		"is the one that ends last":          {all, api.StopRollouts, prod, "2026-11-30T12:00:00Z", "longer", "2026-12-02T00:00:00Z"},
-		"stops only what it names":           {all, api.StopUpgrades, dev, "2026-11-30T12:00:00Z", "", ""},
-		"has ended at its end":               {all, api.StopUpgrades, prod, "2026-12-01T00:00:00Z", "", ""},
-		"follows a window":                   {all, api.StopUpgrades, dev, "2026-06-13T12:00:00Z", "weekend", "2026-06-14T22:00:00Z"},
-		"is elapsed time when clocks change": {all, api.StopUpgrades, dev, "2026-10-25T12:00:00Z", "weekend", "2026-10-25T22:00:00Z"},
-		"never ends if its windows overlap":  {append(all, always), api.StopRollouts, prod, "2026-11-30T12:00:00Z", "always", ""},
+		"begins at its first second": {
+			freezes: all, what: api.StopRollouts, labels: prod, now: "2026-11-26T00:00:00Z", freeze: "sale", until: "2026-12-01T00:00:00Z",
+		},
+		"has not begun a second before":    {freezes: all, what: api.StopRollouts, labels: prod, now: "2026-11-25T23:59:59Z"},
+		"does not apply to other clusters": {freezes: all, what: api.StopRollouts, labels: dev, now: "2026-11-26T00:00:00Z"},
+		"is the one that ends last": {
+			freezes: all, what: api.StopRollouts, labels: prod, now: "2026-11-30T12:00:00Z", freeze: "longer", until: "2026-12-02T00:00:00Z",
+		},
+		"stops only what it names": {freezes: all, what: api.StopUpgrades, labels: dev, now: "2026-11-30T12:00:00Z"},
+		"has ended at its end":     {freezes: all, what: api.StopUpgrades, labels: prod, now: "2026-12-01T00:00:00Z"},
+		"follows a window": {
+			freezes: all, what: api.StopUpgrades, labels: dev, now: "2026-06-13T12:00:00Z", freeze: "weekend", until: "2026-06-14T22:00:00Z",
+		},
+		"is elapsed time when clocks change": {
+			freezes: all, what: api.StopUpgrades, labels: dev, now: "2026-10-25T12:00:00Z", freeze: "weekend", until: "2026-10-25T22:00:00Z",
+		},
+		"never ends if its windows overlap": {
+			freezes: append(all, always), what: api.StopRollouts, labels: prod, now: "2026-11-30T12:00:00Z", freeze: "always",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, until := api.Frozen(test.freezes, test.what, test.labels, at(test.now))

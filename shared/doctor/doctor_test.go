@@ -156,22 +156,23 @@ func TestInstanceQuotas(t *testing.T) {
 		wantOnDemand, fixed string
 	}{
 		"fits at its maximum": {
-			api.Pool{InstanceTypes: both, MinSize: 1, MaxSize: 3}, 0, 12, OK, "",
-			"0 of 12 vCPUs of on-demand instances are used; needed: up to 12", "",
+			pool: api.Pool{InstanceTypes: both, MinSize: 1, MaxSize: 3}, limit: 12, onDemand: OK,
+			wantOnDemand: "0 of 12 vCPUs of on-demand instances are used; needed: up to 12",
 		},
 		"does not fit at its maximum": {
-			api.Pool{InstanceTypes: both, MinSize: 1, MaxSize: 3}, 1, 12, Warning, "", "; needed: 2 now, 12 at the maximum size",
-			"--desired-value 13",
+			pool: api.Pool{InstanceTypes: both, MinSize: 1, MaxSize: 3}, used: 1, limit: 12, onDemand: Warning,
+			wantOnDemand: "; needed: 2 now, 12 at the maximum size", fixed: "--desired-value 13",
 		},
 		"does not fit with its smallest type": {
-			api.Pool{InstanceTypes: both, MinSize: 3, MaxSize: 3}, 7, 12, Blocks, "", "; needed: 6", "--desired-value 13",
+			pool: api.Pool{InstanceTypes: both, MinSize: 3, MaxSize: 3}, used: 7, limit: 12, onDemand: Blocks, wantOnDemand: "; needed: 6",
+			fixed: "--desired-value 13",
 		},
 		"spot takes from its own quota": {
-			api.Pool{InstanceTypes: both, MinSize: 4, MaxSize: 4, Spot: &api.Spot{OnDemandBase: 1, OnDemandPercentage: 33}}, 0, 5, Warning, Warning,
-			"; needed: 4 now", "--desired-value 8",
+			pool: api.Pool{InstanceTypes: both, MinSize: 4, MaxSize: 4, Spot: &api.Spot{OnDemandBase: 1, OnDemandPercentage: 33}}, limit: 5,
+			onDemand: Warning, spot: Warning, wantOnDemand: "; needed: 4 now", fixed: "--desired-value 8",
 		},
 		"all spot": {
-			api.Pool{InstanceTypes: both[1:], MinSize: 3, MaxSize: 3, Spot: &api.Spot{}}, 0, 5, "", Blocks, "", "",
+			pool: api.Pool{InstanceTypes: both[1:], MinSize: 3, MaxSize: 3, Spot: &api.Spot{}}, limit: 5, spot: Blocks,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -129,178 +129,195 @@ func TestDecide(t *testing.T) {
 		over    bool
 	}{
 		"pods under no budget leave at once": {
-			patient, 0, view([]*corev1.Pod{pod("a"), pod("b"), pod("c")}), 9, []string{"evict a", "evict b", "evict c"}, none, 3, none, false,
+			policy: patient, view: view([]*corev1.Pod{pod("a"), pod("b"), pod("c")}), room: 9, send: []string{"evict a", "evict b", "evict c"},
+			blocked: none, left: 3, stuck: none,
 		},
 		"as many as room allows": {
-			patient, 0, view([]*corev1.Pod{pod("a"), pod("b"), pod("c")}), 2, []string{"evict a", "evict b"}, none, 3, none, false,
+			policy: patient, view: view([]*corev1.Pod{pod("a"), pod("b"), pod("c")}), room: 2, send: []string{"evict a", "evict b"},
+			blocked: none, left: 3, stuck: none,
 		},
 		"none without room": {
-			patient, 0, view([]*corev1.Pod{pod("a")}), -1, []string{}, none, 1, none, false,
+			policy: patient, view: view([]*corev1.Pod{pod("a")}), room: -1, send: []string{}, blocked: none, left: 1, stuck: none,
 		},
 		"pods with high priority leave last": {
-			patient, 0, view([]*corev1.Pod{pod("a", important), pod("b")}), 9, []string{"evict b", "evict a"}, none, 2, none, false,
+			policy: patient, view: view([]*corev1.Pod{pod("a", important), pod("b")}), room: 9, send: []string{"evict b", "evict a"},
+			blocked: none, left: 2, stuck: none,
 		},
 		"mirror, static, daemon and finished pods stay": {
-			patient, 0, view([]*corev1.Pod{
+			policy: patient, view: view([]*corev1.Pod{
 				pod("a", mirror), pod("b", owned("Node")), pod("c", owned("DaemonSet")), pod("d", phase(corev1.PodSucceeded)),
 				pod("e", phase(corev1.PodFailed), orphan),
 			}),
-			9, []string{}, none, 0, none, false,
+			room: 9, send: []string{}, blocked: none, stuck: none,
 		},
 		"a hanging daemon pod does not block": {
-			patient, 0, view([]*corev1.Pod{pod("a", owned("DaemonSet"), deleted(0))}), 9, []string{}, none, 0, none, false,
+			policy: patient, view: view([]*corev1.Pod{pod("a", owned("DaemonSet"), deleted(0))}), room: 9, send: []string{}, blocked: none,
+			stuck: none,
 		},
 		"a deleted finished pod does not block": {
-			patient, 0, view([]*corev1.Pod{pod("a", phase(corev1.PodSucceeded), deleted(0))}), 9, []string{}, none, 0, none, false,
+			policy: patient, view: view([]*corev1.Pod{pod("a", phase(corev1.PodSucceeded), deleted(0))}), room: 9, send: []string{},
+			blocked: none, stuck: none,
 		},
 		"an unmanaged pod is evicted": {
-			patient, 0, view([]*corev1.Pod{pod("a", orphan)}), 9, []string{"evict a"}, none, 1, none, false,
+			policy: patient, view: view([]*corev1.Pod{pod("a", orphan)}), room: 9, send: []string{"evict a"}, blocked: none, left: 1, stuck: none,
 		},
 		"an unmanaged pod is waited for": {
-			with(func(p *Policy) { p.UnmanagedPods = WaitForUnmanaged }), 0, view([]*corev1.Pod{pod("a", orphan), pod("b")}), 9,
-			[]string{"evict b"}, []string{"shop/a: " + Unmanaged.String()}, 2, none, false,
+			policy: with(func(p *Policy) { p.UnmanagedPods = WaitForUnmanaged }), view: view([]*corev1.Pod{pod("a", orphan), pod("b")}), room: 9,
+			send: []string{"evict b"}, blocked: []string{"shop/a: " + Unmanaged.String()}, left: 2, stuck: none,
 		},
 		"a pod with local data is evicted": {
-			patient, 0, view([]*corev1.Pod{pod("a", emptyDir)}), 9, []string{"evict a"}, none, 1, none, false,
+			policy: patient, view: view([]*corev1.Pod{pod("a", emptyDir)}), room: 9, send: []string{"evict a"}, blocked: none, left: 1, stuck: none,
 		},
 		"a pod with local data stays": {
-			with(func(p *Policy) { p.DeleteEmptyDirData = false }), 0, view([]*corev1.Pod{pod("a", emptyDir), pod("b")}), 9,
-			[]string{"evict b"}, []string{"shop/a: " + KeepsEmptyDir.String()}, 2, none, false,
+			policy: with(func(p *Policy) { p.DeleteEmptyDirData = false }), view: view([]*corev1.Pod{pod("a", emptyDir), pod("b")}), room: 9,
+			send: []string{"evict b"}, blocked: []string{"shop/a: " + KeepsEmptyDir.String()}, left: 2, stuck: none,
 		},
 		"grace periods are capped": {
-			with(func(p *Policy) { p.PodGracePeriod = 10 }), 0, view([]*corev1.Pod{pod("a"), pod("b", grace(5))}), 9,
-			[]string{"evict a in 10s", "evict b"}, none, 2, none, false,
+			policy: with(func(p *Policy) { p.PodGracePeriod = 10 }), view: view([]*corev1.Pod{pod("a"), pod("b", grace(5))}), room: 9,
+			send: []string{"evict a in 10s", "evict b"}, blocked: none, left: 2, stuck: none,
 		},
 		"a grace period is never 0": {
-			patient, 0, view([]*corev1.Pod{pod("a", grace(0))}), 9, []string{"evict a in 1s"}, none, 1, none, false,
+			policy: patient, view: view([]*corev1.Pod{pod("a", grace(0))}), room: 9, send: []string{"evict a in 1s"}, blocked: none, left: 1,
+			stuck: none,
 		},
 		"a budget limits evictions": {
-			patient, 0, view([]*corev1.Pod{pod("a"), pod("b"), pod("c")}, budget("web", 2)), 9,
-			[]string{"evict a", "evict b"}, []string{"shop/c: " + BudgetEmpty.String() + " [shop/web]"}, 3, none, false,
+			policy: patient, view: view([]*corev1.Pod{pod("a"), pod("b"), pod("c")}, budget("web", 2)), room: 9,
+			send: []string{"evict a", "evict b"}, blocked: []string{"shop/c: " + BudgetEmpty.String() + " [shop/web]"}, left: 3, stuck: none,
 		},
 		"budgets apply in their namespace": {
-			patient, 0, view([]*corev1.Pod{pod("a")}, budget("web", 0, ofNamespace("other"))), 9, []string{"evict a"}, none, 1, none, false,
+			policy: patient, view: view([]*corev1.Pod{pod("a")}, budget("web", 0, ofNamespace("other"))), room: 9, send: []string{"evict a"},
+			blocked: none, left: 1, stuck: none,
 		},
 		"equal names in two namespaces": {
-			patient, 0, view([]*corev1.Pod{pod("a"), pod("b", in("other"))}, budget("web", 0), budget("web", 1, ofNamespace("other"))), 9,
-			[]string{"evict b"}, []string{"shop/a: " + BudgetEmpty.String() + " [shop/web]"}, 2, none, false,
+			policy: patient, view: view([]*corev1.Pod{pod("a"), pod("b", in("other"))}, budget("web", 0), budget("web", 1, ofNamespace("other"))),
+			room: 9, send: []string{"evict b"}, blocked: []string{"shop/a: " + BudgetEmpty.String() + " [shop/web]"}, left: 2, stuck: none,
 		},
 		"an empty selector selects the whole namespace": {
-			patient, 0, view([]*corev1.Pod{pod("a", labeled("x", "y"))}, budget("all", 0, selects(&metav1.LabelSelector{}))), 9,
-			[]string{}, []string{"shop/a: " + BudgetEmpty.String() + " [shop/all]"}, 1, none, false,
+			policy: patient, view: view([]*corev1.Pod{pod("a", labeled("x", "y"))}, budget("all", 0, selects(&metav1.LabelSelector{}))), room: 9,
+			send: []string{}, blocked: []string{"shop/a: " + BudgetEmpty.String() + " [shop/all]"}, left: 1, stuck: none,
 		},
 		"no selector selects nothing": {
-			patient, 0, view([]*corev1.Pod{pod("a")}, budget("none", 0, selects(nil))), 9, []string{"evict a"}, none, 1, none, false,
+			policy: patient, view: view([]*corev1.Pod{pod("a")}, budget("none", 0, selects(nil))), room: 9, send: []string{"evict a"},
+			blocked: none, left: 1, stuck: none,
 		},
 		"an invalid selector selects nothing": {
-			patient, 0, view([]*corev1.Pod{
+			policy: patient, view: view([]*corev1.Pod{
 				pod("a"),
 			}, budget("bad", 0, selects(&metav1.LabelSelector{
 				MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "Like"}},
-			}))), 9,
-			[]string{"evict a"}, none, 1, none, false,
+			}))), room: 9,
+			send: []string{"evict a"}, blocked: none, left: 1, stuck: none,
 		},
 		"a selector with expressions": {
-			patient, 0, view([]*corev1.Pod{
+			policy: patient, view: view([]*corev1.Pod{
 				pod("a"), pod("b", labeled("app", "db")),
 			}, budget("b", 0, selects(&metav1.LabelSelector{
 				MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "NotIn", Values: []string{"db"}}},
-			}))), 9,
-			[]string{"evict b"}, []string{"shop/a: " + BudgetEmpty.String() + " [shop/b]"}, 2, none, false,
+			}))), room: 9,
+			send: []string{"evict b"}, blocked: []string{"shop/a: " + BudgetEmpty.String() + " [shop/b]"}, left: 2, stuck: none,
 		},
 		"two budgets block, and both are named": {
-			patient, 0, view([]*corev1.Pod{
+			policy: patient, view: view([]*corev1.Pod{
 				pod("a"), pod("b", labeled("app", "db")),
-			}, budget("web", 5), budget("all", 5, selects(&metav1.LabelSelector{}))), 9,
-			[]string{"evict b"}, []string{"shop/a: " + ManyBudgets.String() + " [shop/all shop/web]"}, 2, none, false,
+			}, budget("web", 5), budget("all", 5, selects(&metav1.LabelSelector{}))), room: 9,
+			send: []string{"evict b"}, blocked: []string{"shop/a: " + ManyBudgets.String() + " [shop/all shop/web]"}, left: 2, stuck: none,
 		},
 		"a stale budget allows nothing": {
-			patient, 0, view([]*corev1.Pod{pod("a")}, budget("web", 5, func(b *policyv1.PodDisruptionBudget) { b.Generation = 2 })), 9,
-			[]string{}, []string{"shop/a: " + BudgetEmpty.String() + " [shop/web]"}, 1, none, false,
+			policy: patient, view: view([]*corev1.Pod{pod("a")}, budget("web", 5, func(b *policyv1.PodDisruptionBudget) { b.Generation = 2 })),
+			room: 9, send: []string{}, blocked: []string{"shop/a: " + BudgetEmpty.String() + " [shop/web]"}, left: 1, stuck: none,
 		},
 		"a budget below zero allows nothing": {
-			patient, 0, view([]*corev1.Pod{pod("a")}, budget("web", -3)), 9, []string{}, []string{"shop/a: " + BudgetEmpty.String() + " [shop/web]"},
-			1, none, false,
+			policy: patient, view: view([]*corev1.Pod{pod("a")}, budget("web", -3)), room: 9, send: []string{},
+			blocked: []string{"shop/a: " + BudgetEmpty.String() + " [shop/web]"}, left: 1, stuck: none,
 		},
 		"a pending pod needs no budget": {
-			patient, 0, view([]*corev1.Pod{pod("a", phase(corev1.PodPending), unready)}, budget("web", 0), budget("web2", 0)), 9,
-			[]string{"evict a"}, none, 1, none, false,
+			policy: patient, view: view([]*corev1.Pod{pod("a", phase(corev1.PodPending), unready)}, budget("web", 0), budget("web2", 0)), room: 9,
+			send: []string{"evict a"}, blocked: none, left: 1, stuck: none,
 		},
 		"an unready pod leaves while enough are ready": {
-			patient, 0, view([]*corev1.Pod{pod("a", unready), pod("b")}, budget("web", 0)), 9, []string{
+			policy: patient, view: view([]*corev1.Pod{pod("a", unready), pod("b")}, budget("web", 0)), room: 9, send: []string{
 				"evict a",
-			}, []string{"shop/b: " + BudgetEmpty.String() + " [shop/web]"}, 2, none, false,
+			}, blocked: []string{"shop/b: " + BudgetEmpty.String() + " [shop/web]"}, left: 2, stuck: none,
 		},
 		"an unready pod stays while too few are ready": {
-			patient, 0, view([]*corev1.Pod{pod("a", unready)}, budget("web", 0, func(b *policyv1.PodDisruptionBudget) {
+			policy: patient, view: view([]*corev1.Pod{pod("a", unready)}, budget("web", 0, func(b *policyv1.PodDisruptionBudget) {
 				b.Status.CurrentHealthy = 8
-			})), 9,
-			[]string{}, []string{"shop/a: " + BudgetEmpty.String() + " [shop/web]"}, 1, none, false,
+			})), room: 9,
+			send: []string{}, blocked: []string{"shop/a: " + BudgetEmpty.String() + " [shop/web]"}, left: 1, stuck: none,
 		},
 		"an unready pod leaves if its budget always allows it": {
-			patient, 0, view([]*corev1.Pod{pod("a", unready)}, budget("web", 0, func(b *policyv1.PodDisruptionBudget) {
+			policy: patient, view: view([]*corev1.Pod{pod("a", unready)}, budget("web", 0, func(b *policyv1.PodDisruptionBudget) {
 				b.Status.CurrentHealthy, b.Spec.UnhealthyPodEvictionPolicy = 8, &always
-			})), 9, []string{"evict a"}, none, 1, none, false,
+			})), room: 9, send: []string{"evict a"}, blocked: none, left: 1, stuck: none,
 		},
 		"few evictions at a time under one budget": {
-			patient, 0, view([]*corev1.Pod{pod("a"), pod("b"), pod("c"), pod("d"), pod("e"), pod("f", labeled("app", "db"))}, budget("web", 9)), 9,
-			[]string{"evict a", "evict b", "evict c", "evict d", "evict f"}, none, 6, none, false,
+			policy: patient,
+			view:   view([]*corev1.Pod{pod("a"), pod("b"), pod("c"), pod("d"), pod("e"), pod("f", labeled("app", "db"))}, budget("web", 9)),
+			room:   9, send: []string{"evict a", "evict b", "evict c", "evict d", "evict f"}, blocked: none, left: 6, stuck: none,
 		},
 		"terminating pods are waited for": {
-			patient, 0, view([]*corev1.Pod{pod("a", deleted(-10*time.Second)), pod("b", deleted(59*time.Second))}), 9, []string{},
-			none, 2, none, false,
+			policy: patient, view: view([]*corev1.Pod{pod("a", deleted(-10*time.Second)), pod("b", deleted(59*time.Second))}), room: 9,
+			send: []string{}, blocked: none, left: 2, stuck: none,
 		},
 		"a stuck pod is not waited for": {
-			patient, 0, view([]*corev1.Pod{pod("a", deleted(60*time.Second))}), 9, []string{}, none, 0, []string{"shop/a"}, false,
+			policy: patient, view: view([]*corev1.Pod{pod("a", deleted(60*time.Second))}), room: 9, send: []string{}, blocked: none,
+			stuck: []string{"shop/a"},
 		},
-		"no pod is left": {patient, 0, view(nil), 9, []string{}, none, 0, none, false},
+		"no pod is left": {policy: patient, view: view(nil), room: 9, send: []string{}, blocked: none, stuck: none},
 
 		"before the deadline no pod is forced": {
-			forced, 599 * time.Second, view([]*corev1.Pod{pod("a")}, budget("web", 0)), 9, []string{}, []string{
+			policy: forced, after: 599 * time.Second, view: view([]*corev1.Pod{pod("a")}, budget("web", 0)), room: 9, send: []string{},
+			blocked: []string{
 				"shop/a: " + BudgetEmpty.String() + " [shop/web]",
-			}, 1, none, false,
+			},
+			left: 1, stuck: none,
 		},
 		"at the deadline what is blocked is deleted, with its grace": {
-			forced, 600 * time.Second, view([]*corev1.Pod{pod("a"), pod("b", grace(0))}, budget("web", 0)), 9, []string{
+			policy: forced, after: 600 * time.Second, view: view([]*corev1.Pod{pod("a"), pod("b", grace(0))}, budget("web", 0)), room: 9,
+			send: []string{
 				"delete a in 30s", "delete b in 1s",
-			}, none, 2, none, false,
+			},
+			blocked: none, left: 2, stuck: none,
 		},
 		"the cap applies to forced deletions": {
-			with(func(p *Policy) {
+			policy: with(func(p *Policy) {
 				p.Timeout, p.OnTimeout, p.PodGracePeriod = 600, Force, 5
-			}), 600 * time.Second, view([]*corev1.Pod{pod("a")}, budget("web", 0)), 9,
-			[]string{"delete a in 5s"}, none, 1, none, false,
+			}), after: 600 * time.Second, view: view([]*corev1.Pod{pod("a")}, budget("web", 0)), room: 9,
+			send: []string{"delete a in 5s"}, blocked: none, left: 1, stuck: none,
 		},
 		"pods that can be evicted are not forced": {
-			forced, 600 * time.Second, view([]*corev1.Pod{pod("a"), pod("b"), pod("c", labeled("app", "db"))}, budget("web", 1)), 9,
-			[]string{"evict a", "delete b in 30s", "evict c"}, none, 3, none, false,
+			policy: forced, after: 600 * time.Second,
+			view: view([]*corev1.Pod{pod("a"), pod("b"), pod("c", labeled("app", "db"))}, budget("web", 1)), room: 9,
+			send: []string{"evict a", "delete b in 30s", "evict c"}, blocked: none, left: 3, stuck: none,
 		},
 		"everything that blocks can be forced": {
-			with(func(p *Policy) {
+			policy: with(func(p *Policy) {
 				p.Timeout, p.OnTimeout, p.DeleteEmptyDirData, p.UnmanagedPods = 600, Force, false, WaitForUnmanaged
-			}), time.Hour,
-			view([]*corev1.Pod{pod("a", emptyDir), pod("b", orphan), pod("c")}, budget("web", 5), budget("web2", 5)), 9,
-			[]string{"delete a in 30s", "delete b in 30s", "delete c in 30s"}, none, 3, none, false,
+			}), after: time.Hour,
+			view: view([]*corev1.Pod{pod("a", emptyDir), pod("b", orphan), pod("c")}, budget("web", 5), budget("web2", 5)), room: 9,
+			send: []string{"delete a in 30s", "delete b in 30s", "delete c in 30s"}, blocked: none, left: 3, stuck: none,
 		},
 		"a terminating pod is not deleted again": {
-			forced, 700 * time.Second, view([]*corev1.Pod{pod("a", deleted(-10*time.Second))}), 9, []string{}, none, 1, none, false,
+			policy: forced, after: 700 * time.Second, view: view([]*corev1.Pod{pod("a", deleted(-10*time.Second))}), room: 9, send: []string{},
+			blocked: none, left: 1, stuck: none,
 		},
 		"without a timeout there is no deadline": {
-			with(func(p *Policy) { p.OnTimeout = Force }), 1000 * time.Hour, view([]*corev1.Pod{pod("a")}, budget("web", 0)), 9,
-			[]string{}, []string{"shop/a: " + BudgetEmpty.String() + " [shop/web]"}, 1, none, false,
+			policy: with(func(p *Policy) { p.OnTimeout = Force }), after: 1000 * time.Hour, view: view([]*corev1.Pod{pod("a")}, budget("web", 0)),
+			room: 9, send: []string{}, blocked: []string{"shop/a: " + BudgetEmpty.String() + " [shop/web]"}, left: 1, stuck: none,
 		},
 		"the policy Wait has no deadline": {
-			with(func(p *Policy) { p.Timeout = 600 }), time.Hour, view([]*corev1.Pod{pod("a")}, budget("web", 0)), 9,
-			[]string{}, []string{"shop/a: " + BudgetEmpty.String() + " [shop/web]"}, 1, none, false,
+			policy: with(func(p *Policy) { p.Timeout = 600 }), after: time.Hour, view: view([]*corev1.Pod{pod("a")}, budget("web", 0)), room: 9,
+			send: []string{}, blocked: []string{"shop/a: " + BudgetEmpty.String() + " [shop/web]"}, left: 1, stuck: none,
 		},
 		"the policy Continue with nothing left": {
-			with(func(p *Policy) { p.Timeout, p.OnTimeout = 600, Continue }), 600 * time.Second, view(nil), 9, []string{}, none, 0, none, false,
+			policy: with(func(p *Policy) { p.Timeout, p.OnTimeout = 600, Continue }), after: 600 * time.Second, view: view(nil), room: 9,
+			send: []string{}, blocked: none, stuck: none,
 		},
 		"the policy Continue leaves the rest": {
-			with(func(p *Policy) {
+			policy: with(func(p *Policy) {
 				p.Timeout, p.OnTimeout = 600, Continue
-			}), 600 * time.Second, view([]*corev1.Pod{pod("a"), pod("b", labeled("app", "db"))}, budget("web", 0)), 9,
-			[]string{}, []string{"shop/a: " + BudgetEmpty.String() + " [shop/web]"}, 2, none, true,
+			}), after: 600 * time.Second, view: view([]*corev1.Pod{pod("a"), pod("b", labeled("app", "db"))}, budget("web", 0)), room: 9,
+			send: []string{}, blocked: []string{"shop/a: " + BudgetEmpty.String() + " [shop/web]"}, left: 2, stuck: none, over: true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -336,34 +353,52 @@ func TestDecideCountsRequestsInFlight(t *testing.T) {
 		next    time.Duration // 0: never
 	}{
 		"in flight": {
-			map[types.UID]Try{"uid-a": {InFlight: true, Budget: "shop/web"}}, 2, patient, []string{"evict b"}, 0,
+			tries: map[types.UID]Try{"uid-a": {InFlight: true, Budget: "shop/web"}}, allowed: 2, policy: patient, send: []string{"evict b"},
 		},
 		"in flight and counted already": {
-			map[types.UID]Try{"uid-a": {InFlight: true, Budget: "shop/web", Counted: true}}, 1, patient, []string{"evict b"}, 0,
+			tries: map[types.UID]Try{"uid-a": {
+				InFlight: true, Budget: "shop/web", Counted: true,
+			}}, allowed: 1, policy: patient, send: []string{"evict b"},
 		},
-		"of a pod that no longer exists": {map[types.UID]Try{"uid-absent": {Accepted: now, Budget: "shop/web"}}, 1, patient, []string{}, settle},
+		"of a pod that no longer exists": {
+			tries: map[types.UID]Try{"uid-absent": {Accepted: now, Budget: "shop/web"}}, allowed: 1, policy: patient, send: []string{},
+			next: settle,
+		},
 		"accepted just now": {
-			map[types.UID]Try{"uid-a": {Accepted: now, Budget: "shop/web"}}, 2, patient, []string{"evict b"}, settle,
+			tries: map[types.UID]Try{"uid-a": {
+				Accepted: now, Budget: "shop/web",
+			}}, allowed: 2, policy: patient, send: []string{"evict b"}, next: settle,
 		},
 		"accepted and counted": {
-			map[types.UID]Try{"uid-a": {Accepted: now, Budget: "shop/web", Counted: true}}, 1, patient, []string{"evict b"}, resend,
+			tries: map[types.UID]Try{"uid-a": {
+				Accepted: now, Budget: "shop/web", Counted: true,
+			}}, allowed: 1, policy: patient, send: []string{"evict b"}, next: resend,
 		},
 		"accepted, and no watch reported it": {
-			map[types.UID]Try{"uid-a": {Accepted: now.Add(-settle), Budget: "shop/web"}}, 1, patient, []string{"evict b"}, resend - settle,
+			tries: map[types.UID]Try{"uid-a": {
+				Accepted: now.Add(-settle), Budget: "shop/web",
+			}}, allowed: 1, policy: patient, send: []string{"evict b"}, next: resend - settle,
 		},
 		"accepted without effect": {
-			map[types.UID]Try{"uid-a": {Accepted: now.Add(-resend), Budget: "shop/web"}}, 1, patient, []string{"evict a"}, 0,
+			tries: map[types.UID]Try{"uid-a": {
+				Accepted: now.Add(-resend), Budget: "shop/web",
+			}}, allowed: 1, policy: patient, send: []string{"evict a"},
 		},
 		"refused for now": {
-			map[types.UID]Try{"uid-a": {NotBefore: now.Add(time.Second), Why: Reason{Code: Conflict}}}, 9, patient, []string{"evict b", "evict c"},
-			time.Second,
+			tries: map[types.UID]Try{"uid-a": {
+				NotBefore: now.Add(time.Second), Why: Reason{Code: Conflict},
+			}}, allowed: 9, policy: patient, send: []string{"evict b", "evict c"},
+			next: time.Second,
 		},
-		"refused a while ago": {map[types.UID]Try{"uid-a": {NotBefore: now, Why: Reason{Code: Conflict}}}, 1, patient, []string{"evict a"}, 0},
+		"refused a while ago": {
+			tries: map[types.UID]Try{"uid-a": {NotBefore: now, Why: Reason{Code: Conflict}}}, allowed: 1, policy: patient,
+			send: []string{"evict a"},
+		},
 		"refused until the deadline: forced": {
-			map[types.UID]Try{
+			tries: map[types.UID]Try{
 				"uid-a": {NotBefore: now, Why: Reason{Code: Refused}},
-			}, 2, Policy{Timeout: 1, OnTimeout: Force, DeleteEmptyDirData: true},
-			[]string{"delete a in 30s", "evict b", "evict c"}, 0,
+			}, allowed: 2, policy: Policy{Timeout: 1, OnTimeout: Force, DeleteEmptyDirData: true},
+			send: []string{"delete a in 30s", "evict b", "evict c"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -130,11 +130,11 @@ func TestDecideSparesReturnedPods(t *testing.T) {
 		sent    bool
 		next    time.Duration // since the cordon, 0: never
 	}{
-		"created before the cordon: evicted":                           {-2*time.Second - 1, 0, false, true, 0},
-		"created at most 2 s before the cordon: unknown yet":           {-2 * time.Second, 0, false, false, 3 * time.Second},
-		"created at most 1 s after the cordon: unknown yet":            {time.Second, 2 * time.Second, false, false, 3 * time.Second},
-		"created at most 1 s after, and clocks cannot differ: evicted": {time.Second, 3 * time.Second, false, true, 0},
-		"created after the cordon: spared":                             {time.Second + 1, 2 * time.Second, true, false, 0},
+		"created before the cordon: evicted":                           {created: -2*time.Second - 1, sent: true},
+		"created at most 2 s before the cordon: unknown yet":           {created: -2 * time.Second, next: 3 * time.Second},
+		"created at most 1 s after the cordon: unknown yet":            {created: time.Second, after: 2 * time.Second, next: 3 * time.Second},
+		"created at most 1 s after, and clocks cannot differ: evicted": {created: time.Second, after: 3 * time.Second, sent: true},
+		"created after the cordon: spared":                             {created: time.Second + 1, after: 2 * time.Second, returns: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := view([]*corev1.Pod{

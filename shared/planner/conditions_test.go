@@ -70,11 +70,15 @@ func TestPlanOverAnEarlierStatus(t *testing.T) {
 		refusal      bool
 		phase        status.Phase
 	}{
-		"keeps what was of the same spec":                {"v1", "v1", nil, 2, true, status.Converging},
-		"counts no failure of an earlier spec":           {"v2", "v1", nil, 0, true, status.Converging},
-		"drops the refusal that an earlier spec was for": {"v1", "v2", nil, 2, false, status.Converging},
-		"is a step of an upgrade that runs":              {"v1", "v1", &upgrade.Record{State: upgrade.Running}, 2, true, status.Upgrading},
-		"is no step of an upgrade that is over":          {"v1", "v1", &upgrade.Record{State: upgrade.Done}, 2, true, status.Converging},
+		"keeps what was of the same spec":                {good: "v1", newest: "v1", failures: 2, refusal: true, phase: status.Converging},
+		"counts no failure of an earlier spec":           {good: "v2", newest: "v1", refusal: true, phase: status.Converging},
+		"drops the refusal that an earlier spec was for": {good: "v1", newest: "v2", failures: 2, phase: status.Converging},
+		"is a step of an upgrade that runs": {
+			good: "v1", newest: "v1", record: &upgrade.Record{State: upgrade.Running}, failures: 2, refusal: true, phase: status.Upgrading,
+		},
+		"is no step of an upgrade that is over": {
+			good: "v1", newest: "v1", record: &upgrade.Record{State: upgrade.Done}, failures: 2, refusal: true, phase: status.Converging,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := withSpec(t)

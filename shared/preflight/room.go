@@ -209,7 +209,7 @@ func (f *Facts) largest(pool *api.Pool) map[string]int {
 	spot := pool.Spot != nil && pool.Spot.OnDemandPercentage < 100
 	out := map[string]int{}
 	for _, name := range pool.InstanceTypes {
-		for _, kind := range []struct{ counts, spot bool }{{onDemand, false}, {spot, true}} {
+		for _, kind := range []struct{ counts, spot bool }{{counts: onDemand}, {counts: spot, spot: true}} {
 			if code := QuotaCode(name, kind.spot); kind.counts && code != "" {
 				out[code] = max(out[code], f.InstanceTypes[name].VCPUs)
 			}

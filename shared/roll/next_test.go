@@ -116,17 +116,29 @@ func TestSignals(t *testing.T) {
 		counted, surplus bool
 		needed           bool
 	}{
-		"do not matter without an update":         {[]string{serves, serves, serves, serves}, "i-0", 0, 0, 0, false, false, false},
-		"do not matter if the group did not grow": {[]string{serves, serves, serves, serves}, "i-0", 4, 0, 0, false, false, false},
-		"of the first node are needed":            {[]string{serves, serves, serves, serves}, "i-0", 3, 0, 0, true, false, true},
-		"of the last node that counts are needed": {[]string{serves, serves, serves, serves}, "i-1", 3, 0, 0, true, false, true},
-		"of a node that an autoscaler added wait": {[]string{serves, serves, serves, serves}, "i-2", 3, 0, 0, true, true, false},
-		"wait for a node that launches":           {[]string{serves, serves, launches, serves}, "i-1", 3, 0, 0, true, false, false},
-		"do not wait for the replacement of an instance that failed": {
-			[]string{serves, serves, launches, serves}, "i-1", 3, 1, 0, true, false, true,
+		"do not matter without an update":         {states: []string{serves, serves, serves, serves}, instance: "i-0"},
+		"do not matter if the group did not grow": {states: []string{serves, serves, serves, serves}, instance: "i-0", during: 4},
+		"of the first node are needed": {
+			states: []string{serves, serves, serves, serves}, instance: "i-0", during: 3, counted: true, needed: true,
 		},
-		"wait for an instance that waits to fail the update": {[]string{serves, serves, launches, serves}, "i-1", 3, 1, 1, true, false, false},
-		"of the first do not wait for one that comes":        {[]string{serves, serves, launches, serves}, "i-0", 3, 0, 0, true, false, true},
+		"of the last node that counts are needed": {
+			states: []string{serves, serves, serves, serves}, instance: "i-1", during: 3, counted: true, needed: true,
+		},
+		"of a node that an autoscaler added wait": {
+			states: []string{serves, serves, serves, serves}, instance: "i-2", during: 3, counted: true, surplus: true,
+		},
+		"wait for a node that launches": {
+			states: []string{serves, serves, launches, serves}, instance: "i-1", during: 3, counted: true,
+		},
+		"do not wait for the replacement of an instance that failed": {
+			states: []string{serves, serves, launches, serves}, instance: "i-1", during: 3, replaced: 1, counted: true, needed: true,
+		},
+		"wait for an instance that waits to fail the update": {
+			states: []string{serves, serves, launches, serves}, instance: "i-1", during: 3, replaced: 1, held: 1, counted: true,
+		},
+		"of the first do not wait for one that comes": {
+			states: []string{serves, serves, launches, serves}, instance: "i-0", during: 3, counted: true, needed: true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := gate(test.states...)

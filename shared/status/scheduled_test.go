@@ -45,16 +45,16 @@ func TestInheritLateness(t *testing.T) {
 		at, was     *time.Time
 		inherits    bool
 	}{
-		"keeps a delay of the same time":                 {UpgradeScheduled, UpgradeDelayed, &at, &at, true},
-		"keeps the cause of a delay":                     {UpgradeDelayed, UpgradeDelayed, &at, &at, true},
-		"keeps a miss of the same time":                  {UpgradeDelayed, UpgradeMissed, &at, &at, true},
-		"keeps a miss at its time":                       {UpgradeScheduled, UpgradeMissed, &noon, &noon, true},
-		"is missed after a delay":                        {UpgradeMissed, UpgradeDelayed, &at, &at, false},
-		"has a message of its own when it was scheduled": {UpgradeScheduled, UpgradeScheduled, &at, &at, false},
-		"has another time":                               {UpgradeScheduled, UpgradeDelayed, &at, &other, false},
-		"has a time in the future":                       {UpgradeScheduled, UpgradeDelayed, &evening, &evening, false},
-		"has no time":                                    {UpgradeScheduled, UpgradeDelayed, nil, &at, false},
-		"had no time":                                    {UpgradeScheduled, UpgradeDelayed, &at, nil, false},
+		"keeps a delay of the same time":                 {now: UpgradeScheduled, before: UpgradeDelayed, at: &at, was: &at, inherits: true},
+		"keeps the cause of a delay":                     {now: UpgradeDelayed, before: UpgradeDelayed, at: &at, was: &at, inherits: true},
+		"keeps a miss of the same time":                  {now: UpgradeDelayed, before: UpgradeMissed, at: &at, was: &at, inherits: true},
+		"keeps a miss at its time":                       {now: UpgradeScheduled, before: UpgradeMissed, at: &noon, was: &noon, inherits: true},
+		"is missed after a delay":                        {now: UpgradeMissed, before: UpgradeDelayed, at: &at, was: &at},
+		"has a message of its own when it was scheduled": {now: UpgradeScheduled, before: UpgradeScheduled, at: &at, was: &at},
+		"has another time":                               {now: UpgradeScheduled, before: UpgradeDelayed, at: &at, was: &other},
+		"has a time in the future":                       {now: UpgradeScheduled, before: UpgradeDelayed, at: &evening, was: &evening},
+		"has no time":                                    {now: UpgradeScheduled, before: UpgradeDelayed, was: &at},
+		"had no time":                                    {now: UpgradeScheduled, before: UpgradeDelayed, at: &at},
 	} {
 		t.Run(name, func(t *testing.T) {
 			u := &Upgrade{Phase: test.now, At: test.at, Message: "now"}

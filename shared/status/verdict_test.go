@@ -309,79 +309,85 @@ func TestRecordUpgradeEnds(t *testing.T) {
 		want      want
 	}{
 		"an upgrade of the spec is blocked": {
-			Upgrading, converged(ReasonUpToDate, ""), upgrade.Record{State: upgrade.Blocked, Origin: upgrade.OriginSpec}, UpgradeEnd{},
-			want{Stopped, "message", blocked, planned},
+			phase: Upgrading, converged: converged(ReasonUpToDate, ""),
+			record: upgrade.Record{State: upgrade.Blocked, Origin: upgrade.OriginSpec}, after: UpgradeEnd{},
+			want: want{Stopped, "message", blocked, planned},
 		},
 		"an upgrade of the spec is stopped": {
-			Upgrading, converged(ReasonConverging, "step"), upgrade.Record{State: upgrade.Stopped, Origin: upgrade.OriginSpec}, UpgradeEnd{},
-			want{Stopped, "message", stopped, nil},
+			phase: Upgrading, converged: converged(ReasonConverging, "step"),
+			record: upgrade.Record{State: upgrade.Stopped, Origin: upgrade.OriginSpec}, after: UpgradeEnd{},
+			want: want{Stopped, "message", stopped, nil},
 		},
 		"an upgrade is stopped while an execution converges": {
-			Upgrading, converged(ReasonConverging, "step"), upgrade.Record{State: upgrade.Stopped, Origin: upgrade.OriginSpec},
-			UpgradeEnd{Busy: true}, want{Stopped, "message", stopped, planned},
+			phase: Upgrading, converged: converged(ReasonConverging, "step"),
+			record: upgrade.Record{State: upgrade.Stopped, Origin: upgrade.OriginSpec}, after: UpgradeEnd{Busy: true},
+			want: want{Stopped, "message", stopped, planned},
 		},
 		"an upgrade without an override is stopped, and its spec has changes": {
-			Upgrading, converged(ReasonConverging, "step"), upgrade.Record{State: upgrade.Stopped, Origin: upgrade.OriginCommand}, UpgradeEnd{},
-			want{Stopped, "message", stopped, nil},
+			phase: Upgrading, converged: converged(ReasonConverging, "step"),
+			record: upgrade.Record{State: upgrade.Stopped, Origin: upgrade.OriginCommand}, after: UpgradeEnd{},
+			want: want{Stopped, "message", stopped, nil},
 		},
 		"an upgrade without an override is stopped, and its spec has none": {
-			Upgrading, converged(ReasonConverging, "step"), upgrade.Record{State: upgrade.Stopped, Origin: upgrade.OriginCommand},
-			UpgradeEnd{AfterUpgrade: AfterUpgrade{Verdict: ready()}}, want{Ready, AsSpecified, converged(ReasonUpToDate, ""), nil},
+			phase: Upgrading, converged: converged(ReasonConverging, "step"),
+			record: upgrade.Record{State: upgrade.Stopped, Origin: upgrade.OriginCommand},
+			after:  UpgradeEnd{AfterUpgrade: AfterUpgrade{Verdict: ready()}}, want: want{Ready, AsSpecified, converged(ReasonUpToDate, ""), nil},
 		},
 		"an upgrade of an earlier cluster is stopped": {
-			Upgrading, converged(ReasonUpToDate, ""), upgrade.Record{State: upgrade.Stopped, Origin: upgrade.OriginSpec}, UpgradeEnd{Earlier: true},
-			want{Ready, AsSpecified, converged(ReasonUpToDate, ""), planned},
+			phase: Upgrading, converged: converged(ReasonUpToDate, ""),
+			record: upgrade.Record{State: upgrade.Stopped, Origin: upgrade.OriginSpec}, after: UpgradeEnd{Earlier: true},
+			want: want{Ready, AsSpecified, converged(ReasonUpToDate, ""), planned},
 		},
 		"an upgrade over the spec's release is stopped, and the cluster failed": {
-			Failed, converged("StackFailed", "a stack"), upgrade.Record{
+			phase: Failed, converged: converged("StackFailed", "a stack"), record: upgrade.Record{
 				State: upgrade.Stopped, Origin: upgrade.OriginCommand, Overridden: "r2",
-			}, UpgradeEnd{},
-			want{Failed, "before", converged("StackFailed", "a stack"), nil},
+			}, after: UpgradeEnd{},
+			want: want{Failed, "before", converged("StackFailed", "a stack"), nil},
 		},
 		"an upgrade over the spec's release is stopped during a step": {
-			Upgrading, converged("StackFailed", "a stack"), upgrade.Record{
+			phase: Upgrading, converged: converged("StackFailed", "a stack"), record: upgrade.Record{
 				State: upgrade.Stopped, Origin: upgrade.OriginCommand, Overridden: "r2",
-			}, UpgradeEnd{},
-			want{Failed, "a stack", converged("StackFailed", "a stack"), nil},
+			}, after: UpgradeEnd{},
+			want: want{Failed, "a stack", converged("StackFailed", "a stack"), nil},
 		},
 		"an upgrade over the spec's release is stopped, and an earlier one was blocked": {
-			Upgrading, converged(ReasonUpgradeBlocked, "the nodes"), upgrade.Record{
+			phase: Upgrading, converged: converged(ReasonUpgradeBlocked, "the nodes"), record: upgrade.Record{
 				State: upgrade.Stopped, Origin: upgrade.OriginCommand, Overridden: "r2",
 			},
-			UpgradeEnd{}, want{Stopped, "the nodes", converged(ReasonUpgradeBlocked, "the nodes"), nil},
+			after: UpgradeEnd{}, want: want{Stopped, "the nodes", converged(ReasonUpgradeBlocked, "the nodes"), nil},
 		},
 		"an upgrade over the spec's release is stopped while an execution converges": {
-			Upgrading, converged(ReasonConverging, "changing"), upgrade.Record{
+			phase: Upgrading, converged: converged(ReasonConverging, "changing"), record: upgrade.Record{
 				State: upgrade.Stopped, Origin: upgrade.OriginCommand, Overridden: "r2",
 			},
-			UpgradeEnd{Busy: true}, want{Converging, "changing", converged(ReasonConverging, "changing"), planned},
+			after: UpgradeEnd{Busy: true}, want: want{Converging, "changing", converged(ReasonConverging, "changing"), planned},
 		},
 		"an execution converges, and has a verdict": {
-			Upgrading, converged("StackFailed", "a stack"), upgrade.Record{State: upgrade.Done}, UpgradeEnd{Busy: true},
-			want{Failed, "a stack", converged("StackFailed", "a stack"), planned},
+			phase: Upgrading, converged: converged("StackFailed", "a stack"), record: upgrade.Record{State: upgrade.Done},
+			after: UpgradeEnd{Busy: true}, want: want{Failed, "a stack", converged("StackFailed", "a stack"), planned},
 		},
 		"an upgrade is done": {
-			Upgrading, converged(ReasonUpToDate, ""), upgrade.Record{State: upgrade.Done, Origin: upgrade.OriginSpec}, UpgradeEnd{},
-			want{Ready, AsSpecified, converged(ReasonUpToDate, ""), planned},
+			phase: Upgrading, converged: converged(ReasonUpToDate, ""), record: upgrade.Record{State: upgrade.Done, Origin: upgrade.OriginSpec},
+			after: UpgradeEnd{}, want: want{Ready, AsSpecified, converged(ReasonUpToDate, ""), planned},
 		},
 		"an upgrade is done, and the plan has a verdict": {
-			Failed, converged("StackFailed", "a stack"), upgrade.Record{State: upgrade.Done, Origin: upgrade.OriginSpec},
-			UpgradeEnd{AfterUpgrade: AfterUpgrade{Verdict: ready()}}, want{Ready, AsSpecified, converged(ReasonUpToDate, ""), nil},
+			phase: Failed, converged: converged("StackFailed", "a stack"), record: upgrade.Record{State: upgrade.Done, Origin: upgrade.OriginSpec},
+			after: UpgradeEnd{AfterUpgrade: AfterUpgrade{Verdict: ready()}}, want: want{Ready, AsSpecified, converged(ReasonUpToDate, ""), nil},
 		},
 		"an upgrade over the spec's release is done": {
-			Upgrading, converged(ReasonUpToDate, ""),
-			upgrade.Record{
+			phase: Upgrading, converged: converged(ReasonUpToDate, ""),
+			record: upgrade.Record{
 				State: upgrade.Done, Origin: upgrade.OriginCommand, Overridden: "r2", Target: upgrade.Target{Release: "r3", KubernetesVersion: "1.37"},
 			},
-			UpgradeEnd{}, want{
+			after: UpgradeEnd{}, want: want{
 				Ready, ButRelease + (&upgrade.Record{
 					State: upgrade.Done, Origin: upgrade.OriginCommand, Overridden: "r2", Target: upgrade.Target{Release: "r3", KubernetesVersion: "1.37"},
 				}).OverrideReason(upgrade.Target{}), converged(ReasonUpToDate, ""), planned,
 			},
 		},
 		"an upgrade is done, and another execution recorded the phase": {
-			Ready, converged(ReasonUpToDate, ""), upgrade.Record{State: upgrade.Done}, UpgradeEnd{AfterUpgrade: AfterUpgrade{Verdict: ready()}},
-			want{Ready, "before", converged(ReasonUpToDate, ""), planned},
+			phase: Ready, converged: converged(ReasonUpToDate, ""), record: upgrade.Record{State: upgrade.Done},
+			after: UpgradeEnd{AfterUpgrade: AfterUpgrade{Verdict: ready()}}, want: want{Ready, "before", converged(ReasonUpToDate, ""), planned},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -263,13 +263,15 @@ func TestResumeRecordsLaunchFailures(t *testing.T) {
 		stack, reason, refused string
 		recorded, cause        string
 	}{
-		"from Auto Scaling alone": {"pool-a", "Received 0 SUCCESS signal(s) out of 1", full,
-			"Received 0 SUCCESS signal(s) out of 1; Auto Scaling could not launch an instance: There is no Spot capacity",
-			"signal(s) out of 1\nAuto Scaling could not launch an instance: There is no Spot capacity"},
-		"from both": {"pool-a", "Group did not stabilize. Failed Scaling Activity: " + full, full,
-			"Group did not stabilize. Failed Scaling Activity: " + full, full + "\nEC2 has no capacity for them there now"},
-		"from neither":     {"pool-a", "no such image", "", "no such image", "Group: no such image\nnext:"},
-		"not about a pool": {"network", "no such range", full, "no such range", "Group: no such range\nnext:"},
+		"from Auto Scaling alone": {stack: "pool-a", reason: "Received 0 SUCCESS signal(s) out of 1", refused: full,
+			recorded: "Received 0 SUCCESS signal(s) out of 1; Auto Scaling could not launch an instance: There is no Spot capacity",
+			cause:    "signal(s) out of 1\nAuto Scaling could not launch an instance: There is no Spot capacity"},
+		"from both": {stack: "pool-a", reason: "Group did not stabilize. Failed Scaling Activity: " + full, refused: full,
+			recorded: "Group did not stabilize. Failed Scaling Activity: " + full, cause: full + "\nEC2 has no capacity for them there now"},
+		"from neither": {stack: "pool-a", reason: "no such image", recorded: "no such image", cause: "Group: no such image\nnext:"},
+		"not about a pool": {
+			stack: "network", reason: "no such range", refused: full, recorded: "no such range", cause: "Group: no such range\nnext:",
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -297,18 +299,22 @@ func TestResumeRepeatsARoll(t *testing.T) {
 		refused string
 		want    bool
 	}{
-		"repeats a roll without signals":    {store.Waiter{Repeats: &never}, missing, "UPDATE_ROLLBACK_COMPLETE", nil, "", true},
-		"not after a failed rollback":       {store.Waiter{Repeats: &never}, missing, "UPDATE_ROLLBACK_FAILED", nil, "", false},
-		"not twice":                         {store.Waiter{Repeats: &once}, missing, "UPDATE_ROLLBACK_COMPLETE", nil, "", false},
-		"not for steps of earlier versions": {store.Waiter{}, missing, "UPDATE_ROLLBACK_COMPLETE", nil, "", false},
-		"not after a creation":              {store.Waiter{Repeats: &never}, missing, "ROLLBACK_COMPLETE", nil, "", false},
-		"not for another stack": {
-			store.Waiter{Repeats: &never, Stack: "network"}, missing, "UPDATE_ROLLBACK_COMPLETE", nil, "", false,
+		"repeats a roll without signals": {
+			waiter: store.Waiter{Repeats: &never}, reason: missing, status: "UPDATE_ROLLBACK_COMPLETE", want: true,
 		},
-		"not after a failure signal":   {store.Waiter{Repeats: &never}, failed, "UPDATE_ROLLBACK_COMPLETE", nil, "", false},
-		"not when a node did not join": {store.Waiter{Repeats: &never}, missing, "UPDATE_ROLLBACK_COMPLETE", []status.Node{notJoined}, "", false},
+		"not after a failed rollback":       {waiter: store.Waiter{Repeats: &never}, reason: missing, status: "UPDATE_ROLLBACK_FAILED"},
+		"not twice":                         {waiter: store.Waiter{Repeats: &once}, reason: missing, status: "UPDATE_ROLLBACK_COMPLETE"},
+		"not for steps of earlier versions": {waiter: store.Waiter{}, reason: missing, status: "UPDATE_ROLLBACK_COMPLETE"},
+		"not after a creation":              {waiter: store.Waiter{Repeats: &never}, reason: missing, status: "ROLLBACK_COMPLETE"},
+		"not for another stack": {
+			waiter: store.Waiter{Repeats: &never, Stack: "network"}, reason: missing, status: "UPDATE_ROLLBACK_COMPLETE",
+		},
+		"not after a failure signal": {waiter: store.Waiter{Repeats: &never}, reason: failed, status: "UPDATE_ROLLBACK_COMPLETE"},
+		"not when a node did not join": {
+			waiter: store.Waiter{Repeats: &never}, reason: missing, status: "UPDATE_ROLLBACK_COMPLETE", nodes: []status.Node{notJoined},
+		},
 		"not when no instance could be launched": {
-			store.Waiter{Repeats: &never}, missing, "UPDATE_ROLLBACK_COMPLETE", nil, "no capacity", false,
+			waiter: store.Waiter{Repeats: &never}, reason: missing, status: "UPDATE_ROLLBACK_COMPLETE", refused: "no capacity",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -58,17 +58,17 @@ func others(strategy clusterv1alpha1.RolloutStrategy) func([]*cluster, bool) (sy
 //   - 2 of 50: the same, with at most 2 failures and 50 clusters at once.
 //   - healthy: 1,000 clusters and a good version, with the same budget.
 var experiments = []experiment{
-	{"defaults", "drover", 500, true, drover("")},
-	{"defaults", "OCM", 500, true, others(clusterv1alpha1.RolloutStrategy{
+	{Name: "defaults", System: "drover", size: 500, bad: true, new: drover("")},
+	{Name: "defaults", System: "OCM", size: 500, bad: true, new: others(clusterv1alpha1.RolloutStrategy{
 		Type: clusterv1alpha1.Progressive, Progressive: &clusterv1alpha1.RolloutProgressive{},
 	})},
-	{"2 of 50", "drover, Strict", 500, true, drover(", maxFailures: 2, maxConcurrency: 50")},
-	{"2 of 50", "drover, Soft", 500, true, drover(", maxFailures: 2, maxConcurrency: 50, budget: Soft")},
-	{"2 of 50", "OCM", 500, true, others(progressive(50, 2, 0))},
-	{"2 of 50", "OCM, success 15m", 500, true, others(progressive(50, 2, 15*time.Minute))},
-	{"healthy", "drover, Strict", 1000, false, drover(", maxFailures: 2, maxConcurrency: 50, soak: 0s")},
-	{"healthy", "drover, Soft", 1000, false, drover(", maxFailures: 2, maxConcurrency: 50, budget: Soft, soak: 0s")},
-	{"healthy", "OCM, success 15m", 1000, false, others(progressive(50, 2, 15*time.Minute))},
+	{Name: "2 of 50", System: "drover, Strict", size: 500, bad: true, new: drover(", maxFailures: 2, maxConcurrency: 50")},
+	{Name: "2 of 50", System: "drover, Soft", size: 500, bad: true, new: drover(", maxFailures: 2, maxConcurrency: 50, budget: Soft")},
+	{Name: "2 of 50", System: "OCM", size: 500, bad: true, new: others(progressive(50, 2, 0))},
+	{Name: "2 of 50", System: "OCM, success 15m", size: 500, bad: true, new: others(progressive(50, 2, 15*time.Minute))},
+	{Name: "healthy", System: "drover, Strict", size: 1000, new: drover(", maxFailures: 2, maxConcurrency: 50, soak: 0s")},
+	{Name: "healthy", System: "drover, Soft", size: 1000, new: drover(", maxFailures: 2, maxConcurrency: 50, budget: Soft, soak: 0s")},
+	{Name: "healthy", System: "OCM, success 15m", size: 1000, new: others(progressive(50, 2, 15*time.Minute))},
 }
 
 func (e *experiment) run(seeds int, out *json.Encoder) error {

@@ -38,12 +38,14 @@ func TestClusterOfExecution(t *testing.T) {
 
 func TestSubjectOf(t *testing.T) {
 	tests := map[string]struct{ input, output, cluster, subject string }{
-		"a manual input":          {`{"cluster":"demo","node":"ip-1"}`, "", "demo", "ip-1"},
-		"a hook":                  {`{"AutoScalingGroupName":"drover-demo-2-pool-a","EC2InstanceId":"i-1"}`, "", "demo-2", "i-1"},
-		"a spot warning":          {`{"instance-id":"i-1"}`, `{"cluster":"demo"}`, "demo", "i-1"},
-		"a spot warning, running": {`{"instance-id":"i-1"}`, "", "", "i-1"},
-		"another group's hook":    {`{"AutoScalingGroupName":"web","EC2InstanceId":"i-1"}`, "", "", "i-1"},
-		"no object":               {`[]`, "", "", ""},
+		"a manual input": {input: `{"cluster":"demo","node":"ip-1"}`, cluster: "demo", subject: "ip-1"},
+		"a hook": {
+			input: `{"AutoScalingGroupName":"drover-demo-2-pool-a","EC2InstanceId":"i-1"}`, cluster: "demo-2", subject: "i-1",
+		},
+		"a spot warning":          {input: `{"instance-id":"i-1"}`, output: `{"cluster":"demo"}`, cluster: "demo", subject: "i-1"},
+		"a spot warning, running": {input: `{"instance-id":"i-1"}`, subject: "i-1"},
+		"another group's hook":    {input: `{"AutoScalingGroupName":"web","EC2InstanceId":"i-1"}`, subject: "i-1"},
+		"no object":               {input: `[]`},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -14,13 +14,17 @@ func TestFleetShowsRejectedSpecs(t *testing.T) {
 	now := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 	for want, c := range map[string]struct{ phase, message, reason, rejected string }{
 		"  the cluster matches its spec; SpecInvalid: demo.yaml:3: spec.bogus … (1 more line)\n": {
-			"Ready", "the cluster matches its spec", "SpecInvalid", "demo.yaml:3: spec.bogus\ndemo.yaml:4: spec.other",
+			phase: "Ready", message: "the cluster matches its spec", reason: "SpecInvalid",
+			rejected: "demo.yaml:3: spec.bogus\ndemo.yaml:4: spec.other",
 		},
 		"  demo.yaml was deleted, but deletion protection is on\n": {
-			"Stopped", "demo.yaml was deleted, but deletion protection is on", "SpecAbsent", "demo.yaml was deleted",
+			phase: "Stopped", message: "demo.yaml was deleted, but deletion protection is on", reason: "SpecAbsent",
+			rejected: "demo.yaml was deleted",
 		},
-		"  the cluster is deleted\n":       {"Deleted", "the cluster is deleted", "SpecAbsent", "demo.yaml was deleted"},
-		"  the cluster matches its spec\n": {"Ready", "the cluster matches its spec", "", ""},
+		"  the cluster is deleted\n": {
+			phase: "Deleted", message: "the cluster is deleted", reason: "SpecAbsent", rejected: "demo.yaml was deleted",
+		},
+		"  the cluster matches its spec\n": {phase: "Ready", message: "the cluster matches its spec"},
 	} {
 		cluster := &status.Cluster{}
 		cluster.Status.Phase, cluster.Status.Message = status.Phase(c.phase), c.message

@@ -25,19 +25,37 @@ func TestRollTime(t *testing.T) {
 		pause              string
 		want               time.Duration
 	}{
-		"no nodes":                                         {nil, "0", "1", "1m", 0},
-		"one at a time, while the next boots":              {[]time.Duration{short, short, short}, "0", "1", "", 3*leastBoot + short},
-		"drains longer than boots":                         {[]time.Duration{long, short, long}, "0", "1", "", leastBoot + 2*long + short},
-		"all nodes added at once":                          {[]time.Duration{short, long, short}, "0", "100%", "", leastBoot + long},
-		"all nodes unavailable at once":                    {[]time.Duration{short, long, short}, "100%", "0", "", long},
-		"all nodes unavailable, without surge nodes":       {[]time.Duration{short, long, short}, "100%", "1", "10m", long},
-		"one node that may be unavailable":                 {[]time.Duration{short}, "1", "1", "", leastBoot},
-		"two at a time, with the long drains in one batch": {[]time.Duration{long, short, long, short}, "0", "2", "", leastBoot + long + short},
-		"one unavailable and one surge node":               {[]time.Duration{short, short, short, short}, "1", "1", "", 3 * leastBoot},
-		"a percentage that rounds down to zero":            {[]time.Duration{short, short}, "10%", "0", "", 2*leastBoot + short},
-		"a pause after each node but the last":             {[]time.Duration{short, short, short}, "1", "0", "10m", 3*leastBoot + 20*time.Minute},
+		"no nodes": {unavailable: "0", surge: "1", pause: "1m"},
+		"one at a time, while the next boots": {
+			drains: []time.Duration{short, short, short}, unavailable: "0", surge: "1", want: 3*leastBoot + short,
+		},
+		"drains longer than boots": {
+			drains: []time.Duration{long, short, long}, unavailable: "0", surge: "1", want: leastBoot + 2*long + short,
+		},
+		"all nodes added at once": {
+			drains: []time.Duration{short, long, short}, unavailable: "0", surge: "100%", want: leastBoot + long,
+		},
+		"all nodes unavailable at once": {
+			drains: []time.Duration{short, long, short}, unavailable: "100%", surge: "0", want: long,
+		},
+		"all nodes unavailable, without surge nodes": {
+			drains: []time.Duration{short, long, short}, unavailable: "100%", surge: "1", pause: "10m", want: long,
+		},
+		"one node that may be unavailable": {drains: []time.Duration{short}, unavailable: "1", surge: "1", want: leastBoot},
+		"two at a time, with the long drains in one batch": {
+			drains: []time.Duration{long, short, long, short}, unavailable: "0", surge: "2", want: leastBoot + long + short,
+		},
+		"one unavailable and one surge node": {
+			drains: []time.Duration{short, short, short, short}, unavailable: "1", surge: "1", want: 3 * leastBoot,
+		},
+		"a percentage that rounds down to zero": {
+			drains: []time.Duration{short, short}, unavailable: "10%", surge: "0", want: 2*leastBoot + short,
+		},
+		"a pause after each node but the last": {
+			drains: []time.Duration{short, short, short}, unavailable: "1", surge: "0", pause: "10m", want: 3*leastBoot + 20*time.Minute,
+		},
 		"a pause after the surge, too": {
-			[]time.Duration{short, short, short}, "0", "1", "10m", 3*leastBoot + short + 30*time.Minute,
+			drains: []time.Duration{short, short, short}, unavailable: "0", surge: "1", pause: "10m", want: 3*leastBoot + short + 30*time.Minute,
 		},
 	}
 	for name, test := range tests {

@@ -48,42 +48,47 @@ func TestVersionsOfUnfinishedUpgrades(t *testing.T) {
 		addon    moves
 	}{
 		"blocked": {
-			status.Upgrade{Phase: "Blocked", To: "1.37-1", ToVersion: "1.37", Origin: "Spec"}, "1.37-1", begins,
-			"Blocked: see drover status", moves{"1.36-1", "1.37-1"}, moves{"1.36", "1.37"}, moves{"ami-36", "ami-37"}, moves{"v1", "v2"},
+			upgrade: status.Upgrade{Phase: "Blocked", To: "1.37-1", ToVersion: "1.37", Origin: "Spec"}, spec: "1.37-1", deployed: begins,
+			due: "Blocked: see drover status", release: moves{"1.36-1", "1.37-1"}, plane: moves{"1.36", "1.37"}, pool: moves{"ami-36", "ami-37"},
+			addon: moves{"v1", "v2"},
 		},
 		"missed": {
-			status.Upgrade{Phase: "Missed", To: "1.37-1", Origin: "Spec"}, "1.37-1", begins,
-			"Missed: see drover status", moves{"1.36-1", "1.37-1"}, moves{"1.36", "1.37"}, moves{"ami-36", "ami-37"}, moves{"v1", "v2"},
+			upgrade: status.Upgrade{Phase: "Missed", To: "1.37-1", Origin: "Spec"}, spec: "1.37-1", deployed: begins,
+			due: "Missed: see drover status", release: moves{"1.36-1", "1.37-1"}, plane: moves{"1.36", "1.37"}, pool: moves{"ami-36", "ami-37"},
+			addon: moves{"v1", "v2"},
 		},
 		"blocked, and no longer requested": {
-			status.Upgrade{Phase: "Blocked", To: "1.37-1", ToVersion: "1.37", Origin: "Spec"}, "1.36-1", begins, "", stays, moves{"1.36", ""},
-			moves{"ami-36", ""}, moves{"v1", ""},
+			upgrade: status.Upgrade{Phase: "Blocked", To: "1.37-1", ToVersion: "1.37", Origin: "Spec"}, spec: "1.36-1", deployed: begins,
+			release: stays, plane: moves{"1.36", ""}, pool: moves{"ami-36", ""}, addon: moves{"v1", ""},
 		},
 		"blocked, and requested by hand": {
-			status.Upgrade{Phase: "Blocked", To: "1.37-1", ToVersion: "1.37", Origin: "Command"}, "1.36-1", begins, "", stays, moves{"1.36", ""},
-			moves{"ami-36", ""}, moves{"v1", ""},
+			upgrade: status.Upgrade{Phase: "Blocked", To: "1.37-1", ToVersion: "1.37", Origin: "Command"}, spec: "1.36-1", deployed: begins,
+			release: stays, plane: moves{"1.36", ""}, pool: moves{"ami-36", ""}, addon: moves{"v1", ""},
 		},
 		"stopped after the control plane": {
-			status.Upgrade{
+			upgrade: status.Upgrade{
 				Phase: "Stopped", To: "1.37-1", ToVersion: "1.37", Origin: "Channel",
-			}, "1.36-1", deployed("1.36-1", "1.37", "ami-36", "v1"),
-			"Stopped: see drover status", moves{"1.36-1", "1.37-1"}, moves{"1.37", ""}, moves{"ami-36", "ami-37"}, moves{"v1", "v2"},
+			},
+			spec: "1.36-1", deployed: deployed("1.36-1", "1.37", "ami-36", "v1"), due: "Stopped: see drover status",
+			release: moves{"1.36-1", "1.37-1"}, plane: moves{"1.37", ""}, pool: moves{"ami-36", "ami-37"}, addon: moves{"v1", "v2"},
 		},
 		"stopped at the nodes, after all other parts changed": {
-			status.Upgrade{Phase: "Stopped", To: "1.37-1", ToVersion: "1.37", Origin: "Spec"}, "1.37-1", deployed("1.37-1", "1.37", "ami-36", "v2"),
-			"Stopped: see drover status", moves{"1.37-1", ""}, moves{"1.37", ""}, moves{"ami-36", "ami-37"}, moves{"v2", ""},
+			upgrade: status.Upgrade{Phase: "Stopped", To: "1.37-1", ToVersion: "1.37", Origin: "Spec"}, spec: "1.37-1",
+			deployed: deployed("1.37-1", "1.37", "ami-36", "v2"), due: "Stopped: see drover status", release: moves{"1.37-1", ""},
+			plane: moves{"1.37", ""}, pool: moves{"ami-36", "ami-37"}, addon: moves{"v2", ""},
 		},
 		"to another Kubernetes version with the same release": {
-			status.Upgrade{Phase: "Running", To: "1.36-1", ToVersion: "1.37", Origin: "Spec"}, "1.36-1", begins, "Running", stays,
-			moves{"1.36", "1.37"}, moves{"ami-36", ""}, moves{"v1", ""},
+			upgrade: status.Upgrade{Phase: "Running", To: "1.36-1", ToVersion: "1.37", Origin: "Spec"}, spec: "1.36-1", deployed: begins,
+			due: "Running", release: stays, plane: moves{"1.36", "1.37"}, pool: moves{"ami-36", ""}, addon: moves{"v1", ""},
 		},
 		"scheduled, and paused": {
-			status.Upgrade{Phase: "Scheduled", To: "1.37-1", ToVersion: "1.37", Origin: "Spec", At: &at}, "paused", begins,
-			"paused", moves{"1.36-1", "1.37-1"}, moves{"1.36", "1.37"}, moves{"ami-36", "ami-37"}, moves{"v1", "v2"},
+			upgrade: status.Upgrade{Phase: "Scheduled", To: "1.37-1", ToVersion: "1.37", Origin: "Spec", At: &at}, spec: "paused",
+			deployed: begins, due: "paused", release: moves{"1.36-1", "1.37-1"}, plane: moves{"1.36", "1.37"}, pool: moves{"ami-36", "ami-37"},
+			addon: moves{"v1", "v2"},
 		},
 		"done": {
-			status.Upgrade{Phase: "Done", To: "1.36-1", ToVersion: "1.36", Origin: "Spec"}, "1.36-1", begins, "", stays, moves{"1.36", ""},
-			moves{"ami-36", ""}, moves{"v1", ""},
+			upgrade: status.Upgrade{Phase: "Done", To: "1.36-1", ToVersion: "1.36", Origin: "Spec"}, spec: "1.36-1", deployed: begins,
+			release: stays, plane: moves{"1.36", ""}, pool: moves{"ami-36", ""}, addon: moves{"v1", ""},
 		},
 	}
 	for name, test := range tests {

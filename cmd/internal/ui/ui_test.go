@@ -78,28 +78,53 @@ func TestServer(t *testing.T) {
 		code               int
 		body               string
 	}{
-		"serves the page without the token":    {"GET", "/", own, nil, 200, "<!doctype html>"},
-		"serves data with the token":           {"GET", "/status/fleet.json", "localhost:4711", with(), 200, `{"clusters":[]}`},
-		"serves one cluster":                   {"GET", "/status/clusters/demo.json", own, with(), 200, `{"status":{}}`},
-		"serves the nodes of a cluster":        {"GET", "/nodes/demo.json", own, with(), 200, `{"pools":[]}`},
-		"serves the account":                   {"GET", "/page.json", own, with(), 200, `"account":"000000000000"`},
-		"knows no other cluster":               {"GET", "/status/clusters/x.json", own, with(), 404, ""},
-		"knows no other path":                  {"GET", "/leases/demo.json", own, with(), 404, ""},
-		"refuses data without the token":       {"GET", "/status/fleet.json", own, nil, 401, "token is missing"},
-		"refuses another token":                {"GET", "/page.json", own, map[string]string{"Authorization": "Bearer secres"}, 401, ""},
-		"refuses a rebound name":               {"GET", "/", "attacker.example:4711", nil, 403, "own address"},
-		"refuses another port":                 {"GET", "/", "127.0.0.1:80", nil, 403, ""},
-		"refuses another origin":               {"GET", "/status/fleet.json", own, with("Origin", "https://attacker.example"), 403, "own page"},
-		"refuses a request from another site":  {"GET", "/app.js", own, map[string]string{"Sec-Fetch-Site": "cross-site"}, 403, ""},
-		"accepts the page's own requests":      {"GET", "/", own, with("Origin", "http://"+own), 200, ""},
-		"refuses a write, also with the token": {"POST", "/status/fleet.json", own, with(), 405, "only reads"},
-		"serves the rollouts":                  {"GET", "/status/rollouts.json", own, with(), 200, `{"rollouts":[]}`},
-		"serves one rollout":                   {"GET", "/status/rollouts/k.json", own, with(), 200, `{"state":"k"}`},
-		"serves a plan":                        {"GET", "/rollouts/plans/0a.json", own, with(), 200, `{"plan":"0a"}`},
-		"serves the meanings of reasons":       {"GET", "/meanings.json", own, with(), 200, `{}`},
-		"serves the answer to a decision":      {"GET", "/rollouts/decided/k/a-1.json", own, with(), 200, `"decision":"a-1"`},
-		"knows no other record":                {"GET", "/rollouts/runs/k.json", own, with(), 404, ""},
-		"refuses a rollout without the token":  {"GET", "/status/rollouts/k.json", own, nil, 401, ""},
+		"serves the page without the token": {method: "GET", path: "/", host: own, code: 200, body: "<!doctype html>"},
+		"serves data with the token": {
+			method: "GET", path: "/status/fleet.json", host: "localhost:4711", headers: with(), code: 200, body: `{"clusters":[]}`,
+		},
+		"serves one cluster": {
+			method: "GET", path: "/status/clusters/demo.json", host: own, headers: with(), code: 200, body: `{"status":{}}`,
+		},
+		"serves the nodes of a cluster": {
+			method: "GET", path: "/nodes/demo.json", host: own, headers: with(), code: 200, body: `{"pools":[]}`,
+		},
+		"serves the account": {
+			method: "GET", path: "/page.json", host: own, headers: with(), code: 200, body: `"account":"000000000000"`,
+		},
+		"knows no other cluster":         {method: "GET", path: "/status/clusters/x.json", host: own, headers: with(), code: 404},
+		"knows no other path":            {method: "GET", path: "/leases/demo.json", host: own, headers: with(), code: 404},
+		"refuses data without the token": {method: "GET", path: "/status/fleet.json", host: own, code: 401, body: "token is missing"},
+		"refuses another token": {
+			method: "GET", path: "/page.json", host: own, headers: map[string]string{"Authorization": "Bearer secres"}, code: 401,
+		},
+		"refuses a rebound name": {method: "GET", path: "/", host: "attacker.example:4711", code: 403, body: "own address"},
+		"refuses another port":   {method: "GET", path: "/", host: "127.0.0.1:80", code: 403},
+		"refuses another origin": {
+			method: "GET", path: "/status/fleet.json", host: own, headers: with("Origin", "https://attacker.example"), code: 403,
+			body: "own page",
+		},
+		"refuses a request from another site": {
+			method: "GET", path: "/app.js", host: own, headers: map[string]string{"Sec-Fetch-Site": "cross-site"}, code: 403,
+		},
+		"accepts the page's own requests": {method: "GET", path: "/", host: own, headers: with("Origin", "http://"+own), code: 200},
+		"refuses a write, also with the token": {
+			method: "POST", path: "/status/fleet.json", host: own, headers: with(), code: 405, body: "only reads",
+		},
+		"serves the rollouts": {
+			method: "GET", path: "/status/rollouts.json", host: own, headers: with(), code: 200, body: `{"rollouts":[]}`,
+		},
+		"serves one rollout": {
+			method: "GET", path: "/status/rollouts/k.json", host: own, headers: with(), code: 200, body: `{"state":"k"}`,
+		},
+		"serves a plan": {
+			method: "GET", path: "/rollouts/plans/0a.json", host: own, headers: with(), code: 200, body: `{"plan":"0a"}`,
+		},
+		"serves the meanings of reasons": {method: "GET", path: "/meanings.json", host: own, headers: with(), code: 200, body: `{}`},
+		"serves the answer to a decision": {
+			method: "GET", path: "/rollouts/decided/k/a-1.json", host: own, headers: with(), code: 200, body: `"decision":"a-1"`,
+		},
+		"knows no other record":               {method: "GET", path: "/rollouts/runs/k.json", host: own, headers: with(), code: 404},
+		"refuses a rollout without the token": {method: "GET", path: "/status/rollouts/k.json", host: own, code: 401},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := httptest.NewRequest(test.method, test.path, nil)

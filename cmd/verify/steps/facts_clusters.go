@@ -47,7 +47,9 @@ Resources:
 func (t *Target) beginClusters(ctx context.Context, log *runner.Log) error {
 	encryption := "      EncryptionConfig: [{Resources: [secrets], Provider: {KeyArn: " + t.experiments["Key"] + "}}]\n"
 	for _, c := range []struct{ stack, name, more, role string }{
-		{grantsStack, t.grantsCluster(), encryption, t.experiments["KeyGrants"]}, {versionStack, t.versionCluster(), "", ""},
+		{
+			stack: grantsStack, name: t.grantsCluster(), more: encryption, role: t.experiments["KeyGrants"],
+		}, {stack: versionStack, name: t.versionCluster()},
 	} {
 		t.Meter.Start(c.stack, time.Now(), controlPlanePrice)
 		if err := t.beginStack(ctx, c.stack, t.clusterTemplate(c.name, t.older.kubernetes, c.more), c.role); err != nil {

@@ -49,20 +49,22 @@ func TestWaitForDrains(t *testing.T) {
 		until   time.Time
 	}{
 		"waits while an instance is being drained": {
-			0, ago(10 * time.Minute), 10, "nodes are replaced when i-old has been drained", noon.Add(65 * time.Minute),
+			began: ago(10 * time.Minute), pause: 10, message: "nodes are replaced when i-old has been drained", until: noon.Add(65 * time.Minute),
 		},
 		"waits longer when it has waited long": {
-			40 * 60, nil, 300, "nodes are replaced when i-old has been drained", noon.Add(35 * time.Minute),
+			waited: 40 * 60, pause: 300, message: "nodes are replaced when i-old has been drained", until: noon.Add(35 * time.Minute),
 		},
 		"waits no longer than a drain may take": {
-			0, ago(74*time.Minute + 55*time.Second), 5, "nodes are replaced when i-old has been drained", noon.Add(5 * time.Second),
+			began: ago(74*time.Minute + 55*time.Second), pause: 5, message: "nodes are replaced when i-old has been drained",
+			until: noon.Add(5 * time.Second),
 		},
 		"proceeds when the drain took too long": {
-			0, ago(75*time.Minute + 500*time.Millisecond), 0, "nodes are replaced although i-old is still being drained: the wait took 1h15m0s",
-			time.Time{},
+			began:   ago(75*time.Minute + 500*time.Millisecond),
+			message: "nodes are replaced although i-old is still being drained: the wait took 1h15m0s", until: time.Time{},
 		},
 		"proceeds when the drain may take no second longer": {
-			0, ago(75 * time.Minute), 0, "nodes are replaced although i-old is still being drained: the wait took 1h15m0s", time.Time{},
+			began: ago(75 * time.Minute), message: "nodes are replaced although i-old is still being drained: the wait took 1h15m0s",
+			until: time.Time{},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

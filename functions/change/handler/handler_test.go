@@ -75,35 +75,41 @@ func TestStackStatus(t *testing.T) {
 		calls     []string
 		fault     string
 	}{
-		"waits while an operation is in flight":          {plan.Update, "UPDATE_IN_PROGRESS", nil, []string{"register"}, ""},
-		"waits for the deletion that is in flight":       {plan.Delete, "DELETE_IN_PROGRESS", nil, []string{"register"}, ""},
-		"waits for an operation that planning saw":       {plan.Update, "UPDATE_IN_PROGRESS", moving, []string{"register"}, ""},
-		"is superseded after an operation planning saw":  {plan.Update, "UPDATE_COMPLETE", moving, []string{"delete waiter"}, "Superseded"},
-		"deletes a stack":                                {plan.Delete, "UPDATE_COMPLETE", nil, recreates, ""},
-		"deletes a stack whose creation failed":          {plan.Delete, "ROLLBACK_COMPLETE", nil, recreates, ""},
-		"deletes a stack that has only a change set":     {plan.Delete, stack.InReview, nil, recreates, ""},
-		"has nothing to delete when the stack is absent": {plan.Delete, "", nil, []string{"status", "resume", "delete waiter"}, ""},
-		"has nothing to delete when the stack is deleted": {
-			plan.Delete, "DELETE_COMPLETE", nil, []string{"status", "resume", "delete waiter"}, "",
+		"waits while an operation is in flight":    {operation: plan.Update, status: "UPDATE_IN_PROGRESS", calls: []string{"register"}},
+		"waits for the deletion that is in flight": {operation: plan.Delete, status: "DELETE_IN_PROGRESS", calls: []string{"register"}},
+		"waits for an operation that planning saw": {
+			operation: plan.Update, status: "UPDATE_IN_PROGRESS", given: moving, calls: []string{"register"},
 		},
-		"recreates a stack whose creation failed": {plan.Update, "ROLLBACK_COMPLETE", nil, recreates, ""},
-		"continues a failed rollback":             {plan.Update, "UPDATE_ROLLBACK_FAILED", nil, []string{"register", "continue rollback"}, ""},
-		"creates an absent stack":                 {plan.Create, "", nil, executes, ""},
-		"creates a stack that was deleted later":  {plan.Update, "DELETE_COMPLETE", nil, executes, ""},
-		"updates a stack":                         {plan.Update, "UPDATE_COMPLETE", nil, executes, ""},
-		"updates a stack after a rollback":        {plan.Update, "UPDATE_ROLLBACK_COMPLETE", nil, executes, ""},
-		"is superseded when the network was deleted later": {plan.Update, "DELETE_COMPLETE", func(a *account) {
+		"is superseded after an operation planning saw": {
+			operation: plan.Update, status: "UPDATE_COMPLETE", given: moving, calls: []string{"delete waiter"}, fault: "Superseded",
+		},
+		"deletes a stack":                                {operation: plan.Delete, status: "UPDATE_COMPLETE", calls: recreates},
+		"deletes a stack whose creation failed":          {operation: plan.Delete, status: "ROLLBACK_COMPLETE", calls: recreates},
+		"deletes a stack that has only a change set":     {operation: plan.Delete, status: stack.InReview, calls: recreates},
+		"has nothing to delete when the stack is absent": {operation: plan.Delete, calls: []string{"status", "resume", "delete waiter"}},
+		"has nothing to delete when the stack is deleted": {
+			operation: plan.Delete, status: "DELETE_COMPLETE", calls: []string{"status", "resume", "delete waiter"},
+		},
+		"recreates a stack whose creation failed": {operation: plan.Update, status: "ROLLBACK_COMPLETE", calls: recreates},
+		"continues a failed rollback": {
+			operation: plan.Update, status: "UPDATE_ROLLBACK_FAILED", calls: []string{"register", "continue rollback"},
+		},
+		"creates an absent stack":                {operation: plan.Create, calls: executes},
+		"creates a stack that was deleted later": {operation: plan.Update, status: "DELETE_COMPLETE", calls: executes},
+		"updates a stack":                        {operation: plan.Update, status: "UPDATE_COMPLETE", calls: executes},
+		"updates a stack after a rollback":       {operation: plan.Update, status: "UPDATE_ROLLBACK_COMPLETE", calls: executes},
+		"is superseded when the network was deleted later": {operation: plan.Update, status: "DELETE_COMPLETE", given: func(a *account) {
 			a.change.Stack = names.Network
-		}, []string{"delete waiter"}, "Superseded"},
-		"is superseded when the control plane was deleted later": {plan.Update, "", func(a *account) {
+		}, calls: []string{"delete waiter"}, fault: "Superseded"},
+		"is superseded when the control plane was deleted later": {operation: plan.Update, given: func(a *account) {
 			a.change.Stack = names.ControlPlane
-		}, []string{"delete waiter"}, "Superseded"},
-		"updates an existing control plane": {plan.Update, "UPDATE_COMPLETE", func(a *account) {
+		}, calls: []string{"delete waiter"}, fault: "Superseded"},
+		"updates an existing control plane": {operation: plan.Update, status: "UPDATE_COMPLETE", given: func(a *account) {
 			a.change.Stack, a.exists = names.ControlPlane, true
-		}, executes, ""},
-		"is refused when an external change removed the tag": {plan.Update, "UPDATE_COMPLETE", func(a *account) {
+		}, calls: executes},
+		"is refused when an external change removed the tag": {operation: plan.Update, status: "UPDATE_COMPLETE", given: func(a *account) {
 			a.change.ByTag = true
-		}, []string{"delete waiter"}, "ChangeRefused"},
+		}, calls: []string{"delete waiter"}, fault: "ChangeRefused"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := updates(t)
@@ -366,11 +372,11 @@ func TestTerminationProtection(t *testing.T) {
 		calls     []string
 		again     bool
 	}{
-		"stays":                            {true, true, 0, []string{"prepare", "register", "execute"}, false},
-		"is switched on before the change": {false, true, 0, []string{"prepare", "protect true", "register", "execute"}, false},
-		"is switched off after the change": {true, false, 0, []string{"prepare", "register", "execute"}, true},
+		"stays":                            {now: true, want: true, calls: []string{"prepare", "register", "execute"}},
+		"is switched on before the change": {want: true, calls: []string{"prepare", "protect true", "register", "execute"}},
+		"is switched off after the change": {now: true, calls: []string{"prepare", "register", "execute"}, again: true},
 		"is switched off when nothing else differs": {
-			true, false, 1, []string{"prepare", "protect false", "status", "resume", "delete waiter"}, false,
+			now: true, empty: 1, calls: []string{"prepare", "protect false", "status", "resume", "delete waiter"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -154,10 +154,10 @@ func TestShrinkingPool(t *testing.T) {
 		desired      int
 		reads, waits bool
 	}{
-		"waits for drains if it is full":            {true, 2, 5, 3, true, true},
-		"does not wait if it has spare capacity":    {true, 3, 5, 3, true, false},
-		"reads no group if the size stays the same": {true, 5, 5, 6, false, false},
-		"reads no group if the stack is no pool":    {false, 2, 5, 3, false, false},
+		"waits for drains if it is full":            {pace: true, size: 2, now: 5, desired: 3, reads: true, waits: true},
+		"does not wait if it has spare capacity":    {pace: true, size: 3, now: 5, desired: 3, reads: true},
+		"reads no group if the size stays the same": {pace: true, size: 5, now: 5, desired: 6},
+		"reads no group if the stack is no pool":    {size: 2, now: 5, desired: 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := pooled(t, test.desired)

@@ -23,30 +23,33 @@ func TestRecreation(t *testing.T) {
 		asks      bool
 	}{
 		"deletes a stack whose creation failed": {
-			"addons", false, stack.Deployed{Status: "ROLLBACK_COMPLETE"}, "UPDATE_COMPLETE", false, "", false,
+			stack: "addons", now: stack.Deployed{Status: "ROLLBACK_COMPLETE"}, control: "UPDATE_COMPLETE",
 		},
 		"deletes a pool whose deletion failed": {
-			"pool-a", false, stack.Deployed{Status: "DELETE_FAILED", Outputs: outputs}, "UPDATE_COMPLETE", false, "", false,
+			stack: "pool-a", now: stack.Deployed{Status: "DELETE_FAILED", Outputs: outputs}, control: "UPDATE_COMPLETE",
 		},
 		"deletes a network whose creation failed": {
-			names.Network, true, stack.Deployed{Status: "ROLLBACK_COMPLETE"}, "UPDATE_COMPLETE", false, "", false,
+			stack: names.Network, protected: true, now: stack.Deployed{Status: "ROLLBACK_COMPLETE"}, control: "UPDATE_COMPLETE",
 		},
 		"deletes a network when there is no control plane": {
-			names.Network, false, stack.Deployed{Status: "DELETE_FAILED", Outputs: outputs}, "", false, "", false,
+			stack: names.Network, now: stack.Deployed{Status: "DELETE_FAILED", Outputs: outputs},
 		},
 		"deletes a network when the EKS cluster is deleted": {
-			names.Network, false, stack.Deployed{Status: "DELETE_FAILED", Outputs: outputs}, "DELETE_FAILED", true, "", true,
+			stack: names.Network, now: stack.Deployed{Status: "DELETE_FAILED", Outputs: outputs}, control: "DELETE_FAILED", deleted: true,
+			asks: true,
 		},
 		"keeps a network while the EKS cluster exists": {
-			names.Network, false, stack.Deployed{Status: "DELETE_FAILED", Outputs: outputs, StatusReason: "in use. "}, "UPDATE_COMPLETE", false,
-			"stack drover-demo-network is DELETE_FAILED: in use: ", true,
+			stack: names.Network, now: stack.Deployed{Status: "DELETE_FAILED", Outputs: outputs, StatusReason: "in use. "},
+			control: "UPDATE_COMPLETE", refused: "stack drover-demo-network is DELETE_FAILED: in use: ", asks: true,
 		},
 		"deletes a protected stack when the EKS cluster is deleted": {
-			names.ControlPlane, true, stack.Deployed{Status: "DELETE_FAILED", Outputs: outputs}, "DELETE_FAILED", true, "", true,
+			stack: names.ControlPlane, protected: true, now: stack.Deployed{Status: "DELETE_FAILED", Outputs: outputs}, control: "DELETE_FAILED",
+			deleted: true, asks: true,
 		},
 		"keeps a protected stack while the EKS cluster exists": {
-			names.ControlPlane, true, stack.Deployed{Status: "DELETE_FAILED", Outputs: outputs, StatusReason: "in use"}, "DELETE_FAILED", false,
-			"stack drover-demo-control-plane is DELETE_FAILED: in use: the EKS cluster drover-demo still exists", true,
+			stack: names.ControlPlane, protected: true, now: stack.Deployed{Status: "DELETE_FAILED", Outputs: outputs, StatusReason: "in use"},
+			control: "DELETE_FAILED",
+			refused: "stack drover-demo-control-plane is DELETE_FAILED: in use: the EKS cluster drover-demo still exists", asks: true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -45,38 +45,43 @@ func TestDrainAtTheHook(t *testing.T) {
 	}{
 		"completes it once the node is empty": {want: drain.Done, does: outcome{drained: true, completed: true}},
 		"keeps it open while pods remain": {
-			func(w *world) { w.report = remaining }, nil, drain.Remaining, "", outcome{drained: true, recorded: 1},
+			world: func(w *world) { w.report = remaining }, want: drain.Remaining, does: outcome{drained: true, recorded: 1},
 		},
 		"completes it after the timeout": {
-			func(w *world) { w.report.Outcome = drain.TimedOut }, nil, drain.TimedOut, "", outcome{drained: true, completed: true},
+			world: func(w *world) { w.report.Outcome = drain.TimedOut }, want: drain.TimedOut, does: outcome{drained: true, completed: true},
 		},
 		"completes it once the node is deleted": {
-			func(w *world) { w.report.Outcome = absent }, nil, absent, "", outcome{drained: true, completed: true},
+			world: func(w *world) { w.report.Outcome = absent }, want: absent, does: outcome{drained: true, completed: true},
 		},
 		"completes it if the instance never joined": {
-			func(w *world) { w.nodes = nil }, nil, absent, "i-1 has no node", outcome{completed: true},
+			world: func(w *world) { w.nodes = nil }, want: absent, says: "i-1 has no node", does: outcome{completed: true},
 		},
 		"completes it if the cluster is deleted": {
-			func(w *world) { w.openErr = fmt.Errorf("demo: %w", pool.ErrNoCluster) }, nil, absent, "demo: ", outcome{completed: true},
+			world: func(w *world) { w.openErr = fmt.Errorf("demo: %w", pool.ErrNoCluster) }, want: absent, says: "demo: ",
+			does: outcome{completed: true},
 		},
 		"does nothing if no instance waits": {
-			func(w *world) { clear(w.waiting) }, nil, absent, "is not waiting at the hook", outcome{},
+			world: func(w *world) { clear(w.waiting) }, want: absent, says: "is not waiting at the hook", does: outcome{},
 		},
 		"continues after a failed heartbeat": {
-			func(w *world) { w.heartbeatErr = errThrottled; clear(w.waiting) }, nil, drain.Done, "", outcome{drained: true, completed: true},
+			world: func(w *world) { w.heartbeatErr = errThrottled; clear(w.waiting) }, want: drain.Done,
+			does: outcome{drained: true, completed: true},
 		},
 		"keeps it open while the cluster cannot be opened": {
-			func(w *world) { w.openErr = errors.New("AccessDenied") }, nil, drain.Remaining, "AccessDenied", outcome{recorded: 1},
+			world: func(w *world) { w.openErr = errors.New("AccessDenied") }, want: drain.Remaining, says: "AccessDenied",
+			does: outcome{recorded: 1},
 		},
 		"keeps it open while the API server does not answer": {
-			func(w *world) { w.findErr = &fault.ClusterUnreachable{Cause: errors.New("no route")} }, nil, drain.Remaining, "no route",
-			outcome{recorded: 1},
+			world: func(w *world) { w.findErr = &fault.ClusterUnreachable{Cause: errors.New("no route")} }, want: drain.Remaining, says: "no route",
+			does: outcome{recorded: 1},
 		},
 		"only restores the node if asked to": {
-			nil, func(in *events.DrainRequest) { in.Restore = true }, drain.Done, "schedulable again", outcome{restored: "n1 drained=false"},
+			change: func(in *events.DrainRequest) { in.Restore = true }, want: drain.Done, says: "schedulable again",
+			does: outcome{restored: "n1 drained=false"},
 		},
 		"completes nothing if that node does not exist": {
-			func(w *world) { w.nodes = nil }, func(in *events.DrainRequest) { in.Restore = true }, absent, "has no node", outcome{},
+			world: func(w *world) { w.nodes = nil }, change: func(in *events.DrainRequest) { in.Restore = true }, want: absent,
+			says: "has no node", does: outcome{},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -204,53 +209,58 @@ func TestDrainByAnOperator(t *testing.T) {
 	}{
 		"drains a node, and restores it": {want: drain.Done, does: outcome{drained: true, restored: "n1 drained=true"}},
 		"drains the node of an instance": {
-			func(in *events.DrainRequest) { in.Node, in.Instance = "", "i-1" }, nil, drain.Done, "",
-			outcome{drained: true, restored: "n1 drained=true"},
+			change: func(in *events.DrainRequest) { in.Node, in.Instance = "", "i-1" }, want: drain.Done,
+			does: outcome{drained: true, restored: "n1 drained=true"},
 		},
 		"accepts an instance as the node": {
-			func(in *events.DrainRequest) { in.Node = "i-1" }, nil, drain.Done, "", outcome{drained: true, restored: "n1 drained=true"},
+			change: func(in *events.DrainRequest) { in.Node = "i-1" }, want: drain.Done, does: outcome{drained: true, restored: "n1 drained=true"},
 		},
 		"leaves the node cordoned while pods remain": {
-			nil, func(w *world) { w.report = drain.Report{Outcome: drain.Remaining, Left: 1} }, drain.Remaining, "",
-			outcome{drained: true, recorded: 1},
+			world: func(w *world) { w.report = drain.Report{Outcome: drain.Remaining, Left: 1} }, want: drain.Remaining,
+			does: outcome{drained: true, recorded: 1},
 		},
 		"restores the node after the timeout": {
-			nil, func(w *world) { w.report.Outcome = drain.TimedOut }, drain.TimedOut, "", outcome{drained: true, restored: "n1 drained=true"},
+			world: func(w *world) { w.report.Outcome = drain.TimedOut }, want: drain.TimedOut,
+			does: outcome{drained: true, restored: "n1 drained=true"},
 		},
 		"does not restore a deleted node": {
-			nil, func(w *world) { w.report.Outcome = absent }, absent, "", outcome{drained: true},
+			world: func(w *world) { w.report.Outcome = absent }, want: absent, does: outcome{drained: true},
 		},
 		"drains the node of a terminating instance": {
-			nil, func(w *world) { w.states["i-1"] = pool.TerminatingWait }, drain.Done, "", outcome{drained: true, restored: "n1 drained=true"},
+			world: func(w *world) { w.states["i-1"] = pool.TerminatingWait }, want: drain.Done,
+			does: outcome{drained: true, restored: "n1 drained=true"},
 		},
 		"refuses a node that does not exist": {
-			func(in *events.DrainRequest) { in.Node = "n2" }, nil, events.DrainRefused, "cluster demo has no node n2", outcome{},
+			change: func(in *events.DrainRequest) { in.Node = "n2" }, want: events.DrainRefused, says: "cluster demo has no node n2",
+			does: outcome{},
 		},
 		"refuses an instance of another cluster": {
-			func(in *events.DrainRequest) { in.Cluster, in.Node, in.Instance = "prod", "", "i-1" }, nil, events.DrainRefused,
-			"i-1 belongs to no pool of cluster prod", outcome{},
+			change: func(in *events.DrainRequest) { in.Cluster, in.Node, in.Instance = "prod", "", "i-1" }, want: events.DrainRefused,
+			says: "i-1 belongs to no pool of cluster prod", does: outcome{},
 		},
 		"refuses a node of another cluster's pool": {
-			nil, func(w *world) { w.pools[group] = events.Pool{Cluster: "prod", Pool: "workers"} }, events.DrainRefused,
-			"i-1 belongs to no pool of cluster demo", outcome{},
+			world: func(w *world) { w.pools[group] = events.Pool{Cluster: "prod", Pool: "workers"} }, want: events.DrainRefused,
+			says: "i-1 belongs to no pool of cluster demo", does: outcome{},
 		},
 		"refuses a request without a cluster": {
-			func(in *events.DrainRequest) { in.Cluster = "" }, nil, events.DrainRefused, "names no node", outcome{},
+			change: func(in *events.DrainRequest) { in.Cluster = "" }, want: events.DrainRefused, says: "names no node", does: outcome{},
 		},
 		"refuses an instance without a cluster": {
-			func(in *events.DrainRequest) { in.Cluster, in.Node, in.Instance = "", "", "i-1" }, nil, events.DrainRefused, "names no node", outcome{},
+			change: func(in *events.DrainRequest) { in.Cluster, in.Node, in.Instance = "", "", "i-1" }, want: events.DrainRefused,
+			says: "names no node", does: outcome{},
 		},
 		"refuses a request without a node": {
-			func(in *events.DrainRequest) { in.Node = "" }, nil, events.DrainRefused, "names no node", outcome{},
+			change: func(in *events.DrainRequest) { in.Node = "" }, want: events.DrainRefused, says: "names no node", does: outcome{},
 		},
 		"ends if the cluster is deleted": {
-			nil, func(w *world) { w.openErr = pool.ErrNoCluster }, absent, pool.ErrNoCluster.Error(), outcome{},
+			world: func(w *world) { w.openErr = pool.ErrNoCluster }, want: absent, says: pool.ErrNoCluster.Error(), does: outcome{},
 		},
 		"waits for a cluster that cannot be opened": {
-			nil, func(w *world) { w.openErr = errors.New("AccessDenied") }, drain.Remaining, "AccessDenied", outcome{},
+			world: func(w *world) { w.openErr = errors.New("AccessDenied") }, want: drain.Remaining, says: "AccessDenied", does: outcome{},
 		},
 		"waits for an API server that does not answer": {
-			nil, func(w *world) { w.findErr = &fault.ClusterUnreachable{Cause: errors.New("no route")} }, drain.Remaining, "no route", outcome{},
+			world: func(w *world) { w.findErr = &fault.ClusterUnreachable{Cause: errors.New("no route")} }, want: drain.Remaining,
+			says: "no route", does: outcome{},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -90,8 +90,8 @@ func TestFacts(t *testing.T) {
 			audit  bool
 			again  bool
 		}{
-			{nil, refreshIdle - 1, true, false}, {nil, refreshIdle, true, true}, {nil, refreshIdle, false, false},
-			{[]string{"a"}, refreshActive - time.Second, false, false}, {[]string{"a"}, refreshActive, false, true},
+			{age: refreshIdle - 1, audit: true}, {age: refreshIdle, audit: true, again: true}, {age: refreshIdle},
+			{claims: []string{"a"}, age: refreshActive - time.Second}, {claims: []string{"a"}, age: refreshActive, again: true},
 		} {
 			w := newWorld(t, "a")
 			w.assign(test.claims)

@@ -77,46 +77,64 @@ func TestLimits(t *testing.T) {
 		signals int
 	}{
 		"of joining is not over a second before": {
-			rollingPool, func(w *world) { w.ready, w.missing = never, time.Hour }, 14*time.Minute - time.Second, events.JoinWaiting, 0,
+			pool: rollingPool, given: func(w *world) { w.ready, w.missing = never, time.Hour }, elapsed: 14*time.Minute - time.Second,
+			outcome: events.JoinWaiting,
 		},
 		"of joining is over after 14 minutes": {
-			rollingPool, func(w *world) { w.ready, w.missing = never, time.Hour }, 14 * time.Minute, events.JoinAbandoned, 0,
+			pool: rollingPool, given: func(w *world) { w.ready, w.missing = never, time.Hour }, elapsed: 14 * time.Minute,
+			outcome: events.JoinAbandoned,
 		},
 		"of joining is not over when the cluster answers for the first time": {
-			rollingPool, func(w *world) { w.ready = never }, 5 * time.Hour, events.JoinWaiting, 0,
+			pool: rollingPool, given: func(w *world) { w.ready = never }, elapsed: 5 * time.Hour, outcome: events.JoinWaiting,
 		},
 		"of joining is not over when the cluster has answered for a short time": {
-			rollingPool, func(w *world) { w.ready, w.missing = never, 49*time.Second }, 5 * time.Hour, events.JoinWaiting, 0,
+			pool: rollingPool, given: func(w *world) { w.ready, w.missing = never, 49*time.Second }, elapsed: 5 * time.Hour,
+			outcome: events.JoinWaiting,
 		},
 		"of joining is over when the cluster has answered for 50 seconds": {
-			rollingPool, func(w *world) { w.ready, w.missing = never, 50*time.Second }, 5 * time.Hour, events.JoinAbandoned, 0,
+			pool: rollingPool, given: func(w *world) { w.ready, w.missing = never, 50*time.Second }, elapsed: 5 * time.Hour,
+			outcome: events.JoinAbandoned,
 		},
 		"of an unreachable cluster is not over a second before": {
-			rollingPool, unreachable, 24*time.Hour - time.Second, events.JoinWaiting, 0,
+			pool: rollingPool, given: unreachable, elapsed: 24*time.Hour - time.Second, outcome: events.JoinWaiting,
 		},
-		"of an unreachable cluster is over after a day": {rollingPool, unreachable, 24 * time.Hour, events.JoinAbandoned, 0},
+		"of an unreachable cluster is over after a day": {
+			pool: rollingPool, given: unreachable, elapsed: 24 * time.Hour, outcome: events.JoinAbandoned,
+		},
 		"of a refresh's hook is not over a second before": {
-			refreshedPool, drains, 24*time.Hour - time.Second, events.JoinWaiting, 0,
+			pool: refreshedPool, given: drains, elapsed: 24*time.Hour - time.Second, outcome: events.JoinWaiting,
 		},
-		"of a refresh's hook is over after a day":    {refreshedPool, drains, 24 * time.Hour, events.JoinReady, 1},
-		"of a signal is not over to the second":      {rollingPool, rolledBack, 74 * time.Minute, events.JoinWaiting, 0},
-		"of a signal is over a second later":         {rollingPool, rolledBack, 74*time.Minute + time.Second, events.JoinReady, 0},
-		"of a signal is a day while the update runs": {rollingPool, inService, 24 * time.Hour, events.JoinWaiting, 0},
-		"of a signal is no longer than a day":        {rollingPool, inService, 24*time.Hour + time.Second, events.JoinReady, 0},
-		"of a surplus signal is a day":               {rollingPool, surplus, 24 * time.Hour, events.JoinWaiting, 0},
-		"of a surplus signal is no longer":           {rollingPool, surplus, 24*time.Hour + time.Second, events.JoinReady, 0},
-		"of failing the update is not over to the second": {rollingPool, func(w *world) {
+		"of a refresh's hook is over after a day": {
+			pool: refreshedPool, given: drains, elapsed: 24 * time.Hour, outcome: events.JoinReady, signals: 1,
+		},
+		"of a signal is not over to the second": {
+			pool: rollingPool, given: rolledBack, elapsed: 74 * time.Minute, outcome: events.JoinWaiting,
+		},
+		"of a signal is over a second later": {
+			pool: rollingPool, given: rolledBack, elapsed: 74*time.Minute + time.Second, outcome: events.JoinReady,
+		},
+		"of a signal is a day while the update runs": {
+			pool: rollingPool, given: inService, elapsed: 24 * time.Hour, outcome: events.JoinWaiting,
+		},
+		"of a signal is no longer than a day": {
+			pool: rollingPool, given: inService, elapsed: 24*time.Hour + time.Second, outcome: events.JoinReady,
+		},
+		"of a surplus signal is a day": {pool: rollingPool, given: surplus, elapsed: 24 * time.Hour, outcome: events.JoinWaiting},
+		"of a surplus signal is no longer": {
+			pool: rollingPool, given: surplus, elapsed: 24*time.Hour + time.Second, outcome: events.JoinReady,
+		},
+		"of failing the update is not over to the second": {pool: rollingPool, given: func(w *world) {
 			drains(w)
 			w.second()
-		}, 74 * time.Minute, events.JoinWaiting, 0},
-		"of failing the update is over a second later": {rollingPool, func(w *world) {
+		}, elapsed: 74 * time.Minute, outcome: events.JoinWaiting},
+		"of failing the update is over a second later": {pool: rollingPool, given: func(w *world) {
 			drains(w)
 			w.second()
-		}, 74*time.Minute + time.Second, events.JoinAbandoned, 1},
-		"of a signal counts when the stack cannot be read": {rollingPool, func(w *world) {
+		}, elapsed: 74*time.Minute + time.Second, outcome: events.JoinAbandoned, signals: 1},
+		"of a signal counts when the stack cannot be read": {pool: rollingPool, given: func(w *world) {
 			rolledBack(w)
 			w.failing["stack"] = errThrottled
-		}, 2 * time.Hour, events.JoinWaiting, 0},
+		}, elapsed: 2 * time.Hour, outcome: events.JoinWaiting},
 	} {
 		inWorld(t, name, func(t *testing.T, w *world) {
 			test.given(w)

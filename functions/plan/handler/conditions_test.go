@@ -22,13 +22,21 @@ func TestLeaseOfAPlan(t *testing.T) {
 		fence   int64
 		rolls   []string
 	}{
-		"is taken when it is free":                  {store.Lease{Fence: 4}, false, events.OutcomeChanges, 5, []string{"a"}},
-		"is taken when it is free, without a check": {store.Lease{Fence: 4}, true, events.OutcomeChanges, 5, []string{"a"}},
-		"is taken from an execution that is over": {
-			store.Lease{Execution: "theirs", Fence: 4}, false, events.OutcomeChanges, 5, []string{"a"},
+		"is taken when it is free": {
+			lease: store.Lease{Fence: 4}, outcome: events.OutcomeChanges, fence: 5, rolls: []string{"a"},
 		},
-		"stays with an execution that runs":    {store.Lease{Execution: "theirs", Fence: 4}, true, events.OutcomeBusy, 0, []string{"a"}},
-		"is its own when the call is repeated": {store.Lease{Execution: "mine", Fence: 4}, true, events.OutcomeChanges, 5, nil},
+		"is taken when it is free, without a check": {
+			lease: store.Lease{Fence: 4}, running: true, outcome: events.OutcomeChanges, fence: 5, rolls: []string{"a"},
+		},
+		"is taken from an execution that is over": {
+			lease: store.Lease{Execution: "theirs", Fence: 4}, outcome: events.OutcomeChanges, fence: 5, rolls: []string{"a"},
+		},
+		"stays with an execution that runs": {
+			lease: store.Lease{Execution: "theirs", Fence: 4}, running: true, outcome: events.OutcomeBusy, rolls: []string{"a"},
+		},
+		"is its own when the call is repeated": {
+			lease: store.Lease{Execution: "mine", Fence: 4}, running: true, outcome: events.OutcomeChanges, fence: 5,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := withSpec(t)

@@ -258,11 +258,15 @@ func TestReportOfAnOutdatedSpec(t *testing.T) {
 		phase   status.Phase
 		planned bool
 	}{
-		"writes only that nothing changes": {events.OutcomeUnchanged, 7, "", status.Converging, false},
-		"writes nothing when it stopped":   {events.OutcomeStopped, 7, "", status.Converging, true},
-		"writes nothing over a later one":  {events.OutcomeUnchanged, 8, "", status.Converging, true},
-		"writes that it failed":            {events.OutcomeUnchanged, 7, "ChangeRefused", status.Failed, true},
-		"writes that changes failed":       {events.OutcomeChanges, 7, "ChangeRefused", status.Failed, true},
+		"writes only that nothing changes": {outcome: events.OutcomeUnchanged, fence: 7, phase: status.Converging},
+		"writes nothing when it stopped":   {outcome: events.OutcomeStopped, fence: 7, phase: status.Converging, planned: true},
+		"writes nothing over a later one":  {outcome: events.OutcomeUnchanged, fence: 8, phase: status.Converging, planned: true},
+		"writes that it failed": {
+			outcome: events.OutcomeUnchanged, fence: 7, failed: "ChangeRefused", phase: status.Failed, planned: true,
+		},
+		"writes that changes failed": {
+			outcome: events.OutcomeChanges, fence: 7, failed: "ChangeRefused", phase: status.Failed, planned: true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &round{reported: &reported{status: before}, version: "v2"}
@@ -364,15 +368,15 @@ func TestSpecThatIsServed(t *testing.T) {
 		err     error
 		want    bool
 	}{
-		"is recorded":                          {plan(events.OutcomeUnchanged, 3), record, nil, nil, true},
-		"not before the cluster is as it says": {plan(events.OutcomeStopped, 3), record, nil, nil, false},
+		"is recorded":                          {plan: plan(events.OutcomeUnchanged, 3), record: record, want: true},
+		"not before the cluster is as it says": {plan: plan(events.OutcomeStopped, 3), record: record},
 		"not when no record is over it": {
-			plan(events.OutcomeUnchanged, 0), record, map[string]error{"record": errThrottled}, nil, false,
+			plan: plan(events.OutcomeUnchanged, 0), record: record, failing: map[string]error{"record": errThrottled},
 		},
-		"not without a record": {plan(events.OutcomeUnchanged, 3), nil, nil, nil, false},
-		"not without a plan":   {nil, record, map[string]error{"record": errThrottled}, nil, false},
+		"not without a record": {plan: plan(events.OutcomeUnchanged, 3)},
+		"not without a plan":   {record: record, failing: map[string]error{"record": errThrottled}},
 		"not when the record is unknown": {
-			plan(events.OutcomeUnchanged, 3), record, map[string]error{"record": errThrottled}, errThrottled, false,
+			plan: plan(events.OutcomeUnchanged, 3), record: record, failing: map[string]error{"record": errThrottled}, err: errThrottled,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -23,15 +23,15 @@ func TestHandle(t *testing.T) {
 		status, token, waiting string
 		resumed, inspected     bool
 	}{
-		"records the progress of drover's operation":        {"UPDATE_IN_PROGRESS", ours, "", false, false},
-		"records progress while a task waits":               {"UPDATE_IN_PROGRESS", ours, ours, false, false},
-		"resumes the task that waits for its end":           {"UPDATE_COMPLETE", ours, ours, true, false},
-		"resumes a task that waits for any operation":       {"UPDATE_COMPLETE", "t", waitForAny, true, false},
-		"records the end of another operation":              {"DELETE_FAILED", "t", ours, false, true},
-		"records the end of drover's own operation":         {"UPDATE_ROLLBACK_COMPLETE", ours, "", false, false},
-		"records the start of an external operation":        {"DELETE_IN_PROGRESS", "", "", false, false},
-		"inspects after the end of an external operation":   {"DELETE_COMPLETE", "", "", false, true},
-		"inspects after an external update, with its token": {"UPDATE_ROLLBACK_COMPLETE", "t", "", false, true},
+		"records the progress of drover's operation":        {status: "UPDATE_IN_PROGRESS", token: ours},
+		"records progress while a task waits":               {status: "UPDATE_IN_PROGRESS", token: ours, waiting: ours},
+		"resumes the task that waits for its end":           {status: "UPDATE_COMPLETE", token: ours, waiting: ours, resumed: true},
+		"resumes a task that waits for any operation":       {status: "UPDATE_COMPLETE", token: "t", waiting: waitForAny, resumed: true},
+		"records the end of another operation":              {status: "DELETE_FAILED", token: "t", waiting: ours, inspected: true},
+		"records the end of drover's own operation":         {status: "UPDATE_ROLLBACK_COMPLETE", token: ours},
+		"records the start of an external operation":        {status: "DELETE_IN_PROGRESS"},
+		"inspects after the end of an external operation":   {status: "DELETE_COMPLETE", inspected: true},
+		"inspects after an external update, with its token": {status: "UPDATE_ROLLBACK_COMPLETE", token: "t", inspected: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)

@@ -170,12 +170,12 @@ func TestAuditRecordsTheDeployedVersion(t *testing.T) {
 		want               string
 		calls              []string
 	}{
-		"that was not recorded":                 {"1.36", "1.35", nil, "1.36", []string{"write"}},
-		"once":                                  {"1.36", "1.36", nil, "1.36", nil},
-		"not of a control plane that is absent": {"", "1.35", nil, "1.35", nil},
-		"not over a later one": {"1.36", "1.35", func(s *status.Status) {
+		"that was not recorded":                 {deployed: "1.36", recorded: "1.35", want: "1.36", calls: []string{"write"}},
+		"once":                                  {deployed: "1.36", recorded: "1.36", want: "1.36"},
+		"not of a control plane that is absent": {recorded: "1.35", want: "1.35"},
+		"not over a later one": {deployed: "1.36", recorded: "1.35", during: func(s *status.Status) {
 			s.KubernetesVersion = "1.37"
-		}, "1.37", []string{"write"}},
+		}, want: "1.37", calls: []string{"write"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := &audited{status: &status.Status{KubernetesVersion: test.recorded}, during: test.during}
@@ -258,31 +258,36 @@ func TestFindingsByPhase(t *testing.T) {
 		repairable bool
 	}{
 		"ready": {
-			ready, []plan.Change{absent, retag}, "", []string{missingStack, tag}, []string{unknownStack}, true,
+			status: ready, changes: []plan.Change{absent, retag}, planned: []string{missingStack, tag}, others: []string{unknownStack},
+			repairable: true,
 		},
 		"ready, with a spec that is invalid": {
-			ready, []plan.Change{absent}, status.ReasonSpecInvalid, []string{missingStack}, []string{unknownStack}, true,
+			status: ready, changes: []plan.Change{absent}, reason: status.ReasonSpecInvalid, planned: []string{missingStack},
+			others: []string{unknownStack}, repairable: true,
 		},
 		"ready, with a release that is unusable": {
-			ready, []plan.Change{absent}, status.ReasonReleaseUnusable, []string{missingStack}, []string{unknownStack}, true,
+			status: ready, changes: []plan.Change{absent}, reason: status.ReasonReleaseUnusable, planned: []string{missingStack},
+			others: []string{unknownStack}, repairable: true,
 		},
 		"ready, and something is new to this drover": {
-			ready, []plan.Change{absent, other}, "", []string{byHand, driftOf("network")}, []string{unknownStack}, false,
+			status: ready, changes: []plan.Change{absent, other}, planned: []string{byHand, driftOf("network")}, others: []string{unknownStack},
 		},
 		"ready, and a change is refused": {
-			ready, []plan.Change{retag}, status.ReasonChangeRefused, []string{tag, "message"}, []string{unknownStack}, false,
+			status: ready, changes: []plan.Change{retag}, reason: status.ReasonChangeRefused, planned: []string{tag, "message"},
+			others: []string{unknownStack},
 		},
-		"ready, and nothing can be planned": {ready, []plan.Change{retag}, status.ReasonSpecAbsent, nil, nil, false},
+		"ready, and nothing can be planned": {status: ready, changes: []plan.Change{retag}, reason: status.ReasonSpecAbsent},
 		"refused already": {
-			halted(status.ReasonChangeRefused), []plan.Change{absent, retag}, status.ReasonChangeRefused, []string{missingStack}, nil, false,
+			status: halted(status.ReasonChangeRefused), changes: []plan.Change{absent, retag}, reason: status.ReasonChangeRefused,
+			planned: []string{missingStack},
 		},
-		"paused": {halted(status.ReasonPaused), []plan.Change{absent}, "", nil, nil, false},
-		"failed": {failed, []plan.Change{absent, retag}, "", []string{missingStack}, nil, false},
+		"paused": {status: halted(status.ReasonPaused), changes: []plan.Change{absent}},
+		"failed": {status: failed, changes: []plan.Change{absent, retag}, planned: []string{missingStack}},
 		"failed, and the missing stack is refused": {
-			failed, []plan.Change{absent}, status.ReasonChangeRefused, []string{missingStack, "message"}, nil, false,
+			status: failed, changes: []plan.Change{absent}, reason: status.ReasonChangeRefused, planned: []string{missingStack, "message"},
 		},
-		"failed, and something else is refused": {failed, []plan.Change{retag}, status.ReasonChangeRefused, nil, nil, false},
-		"upgrading":                             {upgrading, []plan.Change{absent, retag}, "", []string{missingStack}, nil, false},
+		"failed, and something else is refused": {status: failed, changes: []plan.Change{retag}, reason: status.ReasonChangeRefused},
+		"upgrading":                             {status: upgrading, changes: []plan.Change{absent, retag}, planned: []string{missingStack}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			planned, others, repairable := stackFindings(&test.status, plan.Plan{
@@ -327,14 +332,20 @@ func TestFindingsAreRecorded(t *testing.T) {
 		written    bool
 		since      *time.Time
 	}{
-		"nothing, and nothing before: not written":          {status.Status{}, nil, false, false, nil},
-		"nothing, and InSync before: not written":           {status.Status{Conditions: []status.Condition{again}}, nil, false, false, nil},
-		"a first finding: written":                          {status.Status{}, found, true, true, &noon},
-		"a finding after InSync: written":                   {status.Status{Conditions: []status.Condition{again}}, found, true, true, &noon},
-		"nothing, and drift before: written":                {status.Status{Conditions: []status.Condition{drifted}}, nil, false, true, nil},
-		"nothing, and only a time of drift before: written": {status.Status{DriftedAt: ago(time.Hour)}, nil, false, true, nil},
-		"a repairable finding keeps the time of the first":  {status.Status{DriftedAt: ago(time.Hour)}, found, true, true, ago(time.Hour)},
-		"a finding that is not repairable has no time":      {status.Status{DriftedAt: ago(time.Hour)}, found, false, true, nil},
+		"nothing, and nothing before: not written": {before: status.Status{}},
+		"nothing, and InSync before: not written":  {before: status.Status{Conditions: []status.Condition{again}}},
+		"a first finding: written": {
+			before: status.Status{}, findings: found, repairable: true, written: true, since: &noon,
+		},
+		"a finding after InSync: written": {
+			before: status.Status{Conditions: []status.Condition{again}}, findings: found, repairable: true, written: true, since: &noon,
+		},
+		"nothing, and drift before: written":                {before: status.Status{Conditions: []status.Condition{drifted}}, written: true},
+		"nothing, and only a time of drift before: written": {before: status.Status{DriftedAt: ago(time.Hour)}, written: true},
+		"a repairable finding keeps the time of the first": {
+			before: status.Status{DriftedAt: ago(time.Hour)}, findings: found, repairable: true, written: true, since: ago(time.Hour),
+		},
+		"a finding that is not repairable has no time": {before: status.Status{DriftedAt: ago(time.Hour)}, findings: found, written: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := test.before
@@ -433,11 +444,13 @@ func TestFindingsOutsideThePlan(t *testing.T) {
 		stack, state, version, launches string
 		found                           bool
 	}{
-		"an old launch template":                      {"CREATE_COMPLETE", pool.InService, "1", "2", true},
-		"the present launch template":                 {"CREATE_COMPLETE", pool.InService, "2", "2", false},
-		"an old launch template, and terminating":     {"CREATE_COMPLETE", pool.TerminatingWait, "1", "2", false},
-		"an old launch template while its pool rolls": {"UPDATE_ROLLBACK_FAILED", pool.InService, "1", "2", false},
-		"the pool has no launch template":             {"CREATE_COMPLETE", pool.InService, "1", "", false},
+		"an old launch template": {
+			stack: "CREATE_COMPLETE", state: pool.InService, version: "1", launches: "2", found: true,
+		},
+		"the present launch template":                 {stack: "CREATE_COMPLETE", state: pool.InService, version: "2", launches: "2"},
+		"an old launch template, and terminating":     {stack: "CREATE_COMPLETE", state: pool.TerminatingWait, version: "1", launches: "2"},
+		"an old launch template while its pool rolls": {stack: "UPDATE_ROLLBACK_FAILED", state: pool.InService, version: "1", launches: "2"},
+		"the pool has no launch template":             {stack: "CREATE_COMPLETE", state: pool.InService, version: "1"},
 	} {
 		found := outdated(demo, map[string]stack.Deployed{"pool-a": {Status: test.stack}}, map[string]pool.Group{
 			group: {Name: group, TemplateVersion: test.launches, Instances: []pool.Instance{

@@ -85,33 +85,39 @@ func TestAuditChecksReleases(t *testing.T) {
 		want, again     []string
 	}{
 		"without a verdict": {
-			entries(spec("a", hour)), nil, map[string]string{specOf: "1"}, nil, []string{"read a", "check a"}, []string{"read a", "check a"},
+			specs: entries(spec("a", hour)), versions: map[string]string{specOf: "1"}, want: []string{"read a", "check a"},
+			again: []string{"read a", "check a"},
 		},
-		"not while they are new":      {entries(spec("a", noon.Add(-4*time.Minute))), nil, map[string]string{specOf: "1"}, nil, nil, nil},
-		"not when a verdict is newer": {entries(spec("a", hour)), entries(verdict("a", noon)), map[string]string{specOf: "1"}, nil, nil, nil},
+		"not while they are new": {specs: entries(spec("a", noon.Add(-4*time.Minute))), versions: map[string]string{specOf: "1"}},
+		"not when a verdict is newer": {
+			specs: entries(spec("a", hour)), verdicts: entries(verdict("a", noon)), versions: map[string]string{specOf: "1"},
+		},
 		"when the verdict of that second is about another upload": {
-			entries(spec("a", hour)), entries(verdict("a", hour)), map[string]string{specOf: "2", verdictOf: "1"}, nil,
-			[]string{"read a", "check a"}, []string{"read a", "check a"},
+			specs: entries(spec("a", hour)), verdicts: entries(verdict("a", hour)), versions: map[string]string{specOf: "2", verdictOf: "1"},
+			want: []string{"read a", "check a"}, again: []string{"read a", "check a"},
 		},
 		"not when the verdict of that second is about it, which is read once": {
-			entries(spec("a", hour)), entries(verdict("a", hour)), map[string]string{specOf: "1", verdictOf: "1"}, nil, []string{"read a"}, nil,
+			specs: entries(spec("a", hour)), verdicts: entries(verdict("a", hour)), versions: map[string]string{specOf: "1", verdictOf: "1"},
+			want: []string{"read a"},
 		},
 		"that were deleted": {
-			nil, entries(verdict("a", hour)), map[string]string{verdictOf: "1"}, nil, []string{"read a", "check a"}, []string{"read a", "check a"},
+			verdicts: entries(verdict("a", hour)), versions: map[string]string{verdictOf: "1"}, want: []string{"read a", "check a"},
+			again: []string{"read a", "check a"},
 		},
 		"not those whose deletion is recorded": {
-			nil, entries(verdict("a", hour)), map[string]string{verdictOf: ""}, nil, []string{"read a"}, nil,
+			verdicts: entries(verdict("a", hour)), versions: map[string]string{verdictOf: ""}, want: []string{"read a"},
 		},
 		"not what is no release": {
-			entries(store.Entry{Key: names.ReleaseSpecs + "notes.txt", Modified: hour}), nil, nil, nil, nil, nil,
+			specs: entries(store.Entry{Key: names.ReleaseSpecs + "notes.txt", Modified: hour}),
 		},
 		"that are too large": {
-			entries(spec("a", hour)), entries(verdict("a", hour)), map[string]string{verdictOf: "1"},
-			map[string]error{"spec " + specOf: &store.TooLarge{Version: "2"}}, []string{"read a", "check a"}, []string{"read a", "check a"},
+			specs: entries(spec("a", hour)), verdicts: entries(verdict("a", hour)), versions: map[string]string{verdictOf: "1"},
+			failing: map[string]error{"spec " + specOf: &store.TooLarge{Version: "2"}}, want: []string{"read a", "check a"},
+			again: []string{"read a", "check a"},
 		},
 		"not too large ones whose verdict is about them": {
-			entries(spec("a", hour)), entries(verdict("a", hour)), map[string]string{verdictOf: "2"},
-			map[string]error{"spec " + specOf: &store.TooLarge{Version: "2"}}, []string{"read a"}, nil,
+			specs: entries(spec("a", hour)), verdicts: entries(verdict("a", hour)), versions: map[string]string{verdictOf: "2"},
+			failing: map[string]error{"spec " + specOf: &store.TooLarge{Version: "2"}}, want: []string{"read a"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -41,19 +41,20 @@ func TestAuditFindsMissingInstances(t *testing.T) {
 		want          string
 	}{
 		"that get no instances": {
-			"pool-a", "UPDATE_COMPLETE", in(pool.InService), "no capacity", nil, true, "pool a has 1 of 2 instances",
+			stack: "pool-a", status: "UPDATE_COMPLETE", instances: in(pool.InService), why: "no capacity", asks: true,
+			want: "pool a has 1 of 2 instances",
 		},
 		"whose instances leave": {
-			"pool-a", "UPDATE_COMPLETE", in(pool.InService, pool.TerminatingWait), "no capacity", nil, true,
-			"pool a has 1 of 2 instances",
+			stack: "pool-a", status: "UPDATE_COMPLETE", instances: in(pool.InService, pool.TerminatingWait), why: "no capacity", asks: true,
+			want: "pool a has 1 of 2 instances",
 		},
 		"not those that are full": {
-			"pool-a", "UPDATE_COMPLETE", in(pool.InService, pool.PendingWait), "no capacity", nil, false, "",
+			stack: "pool-a", status: "UPDATE_COMPLETE", instances: in(pool.InService, pool.PendingWait), why: "no capacity",
 		},
-		"not those that change":     {"pool-a", "UPDATE_IN_PROGRESS", in(pool.InService), "no capacity", nil, false, ""},
-		"not other stacks":          {names.Addons, "UPDATE_COMPLETE", in(pool.InService), "no capacity", nil, false, ""},
-		"not those that soon start": {"pool-a", "UPDATE_COMPLETE", in(pool.InService), "", nil, true, ""},
-		"fails":                     {"pool-a", "UPDATE_COMPLETE", in(pool.InService), "", errThrottled, true, ""},
+		"not those that change":     {stack: "pool-a", status: "UPDATE_IN_PROGRESS", instances: in(pool.InService), why: "no capacity"},
+		"not other stacks":          {stack: names.Addons, status: "UPDATE_COMPLETE", instances: in(pool.InService), why: "no capacity"},
+		"not those that soon start": {stack: "pool-a", status: "UPDATE_COMPLETE", instances: in(pool.InService), asks: true},
+		"fails":                     {stack: "pool-a", status: "UPDATE_COMPLETE", instances: in(pool.InService), err: errThrottled, asks: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, l := (&audited{}).run(), &launching{why: test.why, err: test.err}

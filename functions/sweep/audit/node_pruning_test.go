@@ -38,25 +38,31 @@ func TestAuditRemovesNodes(t *testing.T) {
 		failing map[string]error
 		kept    bool
 	}{
-		"whose drain is over":                       {draining, nil, service, nil, false},
-		"not before ten minutes":                    {recent, nil, service, nil, true},
-		"not while their instance is being drained": {draining, drain(events.DrainRequest{InstanceID: "i-1"}), service, nil, true},
-		"not while they are being drained by name":  {draining, drain(events.DrainRequest{Cluster: demo, Node: "node-1"}), service, nil, true},
+		"whose drain is over":    {node: draining, group: service},
+		"not before ten minutes": {node: recent, group: service, kept: true},
+		"not while their instance is being drained": {
+			node: draining, drains: drain(events.DrainRequest{InstanceID: "i-1"}), group: service, kept: true,
+		},
+		"not while they are being drained by name": {
+			node: draining, drains: drain(events.DrainRequest{Cluster: demo, Node: "node-1"}), group: service, kept: true,
+		},
 		"not for a drain of another cluster": {
-			draining, drain(events.DrainRequest{Cluster: "other", Node: "node-1"}), service, nil, false,
+			node: draining, drains: drain(events.DrainRequest{Cluster: "other", Node: "node-1"}), group: service,
 		},
-		"not while they wait at the launch hook":    {draining, nil, joining("i-1"), nil, true},
-		"although their instance is in service":     {draining, nil, []pool.Instance{{ID: "i-1", State: pool.InService}}, nil, false},
-		"although another waits at the launch hook": {draining, nil, joining("i-3"), nil, false},
-		"not when drains are unknown":               {draining, nil, service, map[string]error{"list": errThrottled}, true},
+		"not while they wait at the launch hook":    {node: draining, group: joining("i-1"), kept: true},
+		"although their instance is in service":     {node: draining, group: []pool.Instance{{ID: "i-1", State: pool.InService}}},
+		"although another waits at the launch hook": {node: draining, group: joining("i-3")},
+		"not when drains are unknown": {
+			node: draining, group: service, failing: map[string]error{"list": errThrottled}, kept: true,
+		},
 		"not when one drain is unknown": {
-			draining, drain(events.DrainRequest{}), service, map[string]error{"input m:x": errThrottled}, true,
+			node: draining, drains: drain(events.DrainRequest{}), group: service, failing: map[string]error{"input m:x": errThrottled}, kept: true,
 		},
-		"not when that cannot be written":        {draining, nil, service, map[string]error{"write": errThrottled}, false},
-		"that did not join a pool which is full": {notJoined, nil, service, nil, false},
-		"not while their pool is short":          {notJoined, nil, joining("i-2"), nil, true},
-		"not those of an execution":              {of("x", notJoined.Since), nil, service, nil, true},
-		"not those of now":                       {of("", noon), nil, service, nil, true},
+		"not when that cannot be written":        {node: draining, group: service, failing: map[string]error{"write": errThrottled}},
+		"that did not join a pool which is full": {node: notJoined, group: service},
+		"not while their pool is short":          {node: notJoined, group: joining("i-2"), kept: true},
+		"not those of an execution":              {node: of("x", notJoined.Since), group: service, kept: true},
+		"not those of now":                       {node: of("", noon), group: service, kept: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := &audited{status: &status.Status{Phase: status.Ready, Nodes: []status.Node{test.node}}, failing: test.failing}

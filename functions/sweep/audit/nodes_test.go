@@ -34,101 +34,102 @@ func TestUnhealthyNodesAreReplaced(t *testing.T) {
 		err     error
 	}{
 		"one at a time, the longest first": {
-			[]pool.NodeHealth{
+			nodes: []pool.NodeHealth{
 				ill(1, time.Hour), ill(2, 2*time.Hour), well(3), well(4), well(5), well(6), well(7),
-			}, 0, nil, []string{"nodes", "replace i-2"}, nil,
+			}, want: []string{"nodes", "replace i-2"},
 		},
 		"when it is listed last": {
-			[]pool.NodeHealth{
+			nodes: []pool.NodeHealth{
 				ill(1, 2*time.Hour), ill(2, time.Hour), well(3), well(4), well(5), well(6), well(7),
-			}, 0, nil, []string{"nodes", "replace i-1"}, nil,
+			}, want: []string{"nodes", "replace i-1"},
 		},
 		"not before patience is over; the next sweep looks again": {
-			[]pool.NodeHealth{ill(1, notReadyLimit-1), well(2)}, 0, nil, []string{"nodes", "inspect demo"}, nil,
+			nodes: []pool.NodeHealth{ill(1, notReadyLimit-1), well(2)}, want: []string{"nodes", "inspect demo"},
 		},
 		"does not look again before the next audit can find it in time": {
-			[]pool.NodeHealth{ill(1, notReadyLimit-period), well(2)}, 0, nil, []string{"nodes"}, nil,
+			nodes: []pool.NodeHealth{ill(1, notReadyLimit-period), well(2)}, want: []string{"nodes"},
 		},
 		"not at a cordoned node": {
-			[]pool.NodeHealth{{Name: "n", Instance: "i-1", Pool: "a", Since: noon.Add(1 - notReadyLimit), Cordoned: true}, well(2)}, 0, nil,
-			[]string{"nodes"}, nil,
+			nodes: []pool.NodeHealth{{Name: "n", Instance: "i-1", Pool: "a", Since: noon.Add(1 - notReadyLimit), Cordoned: true}, well(2)},
+			want:  []string{"nodes"},
 		},
 		"not in a paused cluster": {
-			[]pool.NodeHealth{ill(1, notReadyLimit-1), well(2)}, 0, func(a *audited, _ *auditRun) {
+			nodes: []pool.NodeHealth{ill(1, notReadyLimit-1), well(2)}, given: func(a *audited, _ *auditRun) {
 				a.status.Phase, a.status.Conditions = status.Stopped, []status.Condition{condition(status.Converged, "False", status.ReasonPaused)}
-			}, []string{"nodes"}, nil,
+			}, want: []string{"nodes"},
 		},
 		"an error of the request is returned": {
-			[]pool.NodeHealth{ill(1, notReadyLimit-1), well(2)}, 0, func(a *audited, _ *auditRun) {
+			nodes: []pool.NodeHealth{ill(1, notReadyLimit-1), well(2)}, given: func(a *audited, _ *auditRun) {
 				a.failing["inspect demo"] = errThrottled
-			}, []string{"nodes", "inspect demo"}, errThrottled,
+			}, want: []string{"nodes", "inspect demo"}, err: errThrottled,
 		},
-		"once patience is over":       {[]pool.NodeHealth{ill(1, notReadyLimit), well(2)}, 0, nil, []string{"nodes", "replace i-1"}, nil},
-		"not while they are cordoned": {[]pool.NodeHealth{cordoned, well(2)}, 0, nil, []string{"nodes"}, nil},
-		"when they never came":        {[]pool.NodeHealth{well(1)}, 1, nil, []string{"nodes", "replace i-2"}, nil},
+		"once patience is over":       {nodes: []pool.NodeHealth{ill(1, notReadyLimit), well(2)}, want: []string{"nodes", "replace i-1"}},
+		"not while they are cordoned": {nodes: []pool.NodeHealth{cordoned, well(2)}, want: []string{"nodes"}},
+		"when they never came":        {nodes: []pool.NodeHealth{well(1)}, missing: 1, want: []string{"nodes", "replace i-2"}},
 		"not when many are ill": {
-			[]pool.NodeHealth{ill(1, time.Hour), ill(2, time.Hour), well(3), well(4), well(5)}, 0, nil, []string{"nodes"}, nil,
+			nodes: []pool.NodeHealth{ill(1, time.Hour), ill(2, time.Hour), well(3), well(4), well(5)}, want: []string{"nodes"},
 		},
 		"up to a third": {
-			[]pool.NodeHealth{
+			nodes: []pool.NodeHealth{
 				ill(1, time.Hour), ill(2, time.Hour), well(3), well(4), well(5), well(6),
-			}, 0, nil, []string{"nodes", "replace i-1"}, nil,
+			}, want: []string{"nodes", "replace i-1"},
 		},
-		"one node of two":     {[]pool.NodeHealth{ill(1, time.Hour), well(2)}, 0, nil, []string{"nodes", "replace i-1"}, nil},
-		"the only node, once": {[]pool.NodeHealth{ill(1, time.Hour)}, 0, nil, []string{"nodes", "write", "replace i-1"}, nil},
+		"one node of two":     {nodes: []pool.NodeHealth{ill(1, time.Hour), well(2)}, want: []string{"nodes", "replace i-1"}},
+		"the only node, once": {nodes: []pool.NodeHealth{ill(1, time.Hour)}, want: []string{"nodes", "write", "replace i-1"}},
 		"not the only node again": {
-			[]pool.NodeHealth{ill(1, time.Hour)}, 0, func(a *audited, _ *auditRun) {
+			nodes: []pool.NodeHealth{ill(1, time.Hour)}, given: func(a *audited, _ *auditRun) {
 				a.status.Replaced = &status.Replaced{Count: 1, At: noon.Add(-period)}
-			}, []string{"nodes"}, nil,
+			}, want: []string{"nodes"},
 		},
 		"again after a longer pause": {
-			[]pool.NodeHealth{ill(1, time.Hour)}, 0, func(a *audited, _ *auditRun) {
+			nodes: []pool.NodeHealth{ill(1, time.Hour)}, given: func(a *audited, _ *auditRun) {
 				a.status.Replaced = &status.Replaced{Count: 1, At: noon.Add(-2 * period)}
 			},
-			[]string{"nodes", "write", "replace i-1"}, nil,
+			want: []string{"nodes", "write", "replace i-1"},
 		},
 		"not while one joins or leaves": {
-			[]pool.NodeHealth{ill(1, time.Hour), well(2)}, 0, func(_ *audited, r *auditRun) {
+			nodes: []pool.NodeHealth{ill(1, time.Hour), well(2)}, given: func(_ *audited, r *auditRun) {
 				group := r.groups[names.Group(demo, "a")]
 				group.Instances = append(group.Instances, pool.Instance{ID: "i-9", State: pool.PendingWait})
 				r.groups[group.Name] = group
-			}, []string{"nodes"}, nil,
+			}, want: []string{"nodes"},
 		},
 		"while a node joins another pool": {
-			[]pool.NodeHealth{ill(1, time.Hour), well(2)}, 0, func(_ *audited, r *auditRun) {
+			nodes: []pool.NodeHealth{ill(1, time.Hour), well(2)}, given: func(_ *audited, r *auditRun) {
 				r.stacks[demo]["pool-b"] = stack.Deployed{Status: "CREATE_COMPLETE"}
 				name := names.Group(demo, "b")
 				r.groups[name] = pool.Group{Name: name, Instances: []pool.Instance{{ID: "i-9", State: pool.PendingWait}}}
-			}, []string{"nodes", "replace i-1"}, nil,
+			}, want: []string{"nodes", "replace i-1"},
 		},
 		"not while the cluster is paused": {
-			[]pool.NodeHealth{ill(1, time.Hour), well(2)}, 0, func(a *audited, _ *auditRun) {
+			nodes: []pool.NodeHealth{ill(1, time.Hour), well(2)}, given: func(a *audited, _ *auditRun) {
 				a.status.Phase, a.status.Conditions = status.Stopped, []status.Condition{condition(status.Converged, "False", status.ReasonPaused)}
-			}, []string{"nodes"}, nil,
+			}, want: []string{"nodes"},
 		},
 		"not while their pool's stack is broken": {
-			[]pool.NodeHealth{ill(1, time.Hour), well(2)}, 0, func(_ *audited, r *auditRun) {
+			nodes: []pool.NodeHealth{ill(1, time.Hour), well(2)}, given: func(_ *audited, r *auditRun) {
 				r.stacks[demo]["pool-a"] = stack.Deployed{Status: "UPDATE_ROLLBACK_FAILED"}
 			},
-			[]string{"nodes"}, nil,
+			want: []string{"nodes"},
 		},
 		"not without a control plane": {
-			[]pool.NodeHealth{ill(1, time.Hour), well(2)}, 0, func(_ *audited, r *auditRun) { delete(r.stacks[demo], names.ControlPlane) }, nil, nil,
+			nodes: []pool.NodeHealth{ill(1, time.Hour), well(2)},
+			given: func(_ *audited, r *auditRun) { delete(r.stacks[demo], names.ControlPlane) },
 		},
 		"not when they cannot be seen": {
-			[]pool.NodeHealth{ill(1, time.Hour), well(2)}, 0, func(a *audited, _ *auditRun) {
+			nodes: []pool.NodeHealth{ill(1, time.Hour), well(2)}, given: func(a *audited, _ *auditRun) {
 				a.failing["nodes"] = errors.New("no route")
-			}, []string{"nodes"}, nil,
+			}, want: []string{"nodes"},
 		},
 		"the error of the replacement is returned": {
-			[]pool.NodeHealth{ill(1, time.Hour), well(2)}, 0, func(a *audited, _ *auditRun) {
+			nodes: []pool.NodeHealth{ill(1, time.Hour), well(2)}, given: func(a *audited, _ *auditRun) {
 				a.failing["replace"] = errThrottled
-			}, []string{"nodes", "replace i-1"}, errThrottled,
+			}, want: []string{"nodes", "replace i-1"}, err: errThrottled,
 		},
 		"not the only node when that cannot be recorded": {
-			[]pool.NodeHealth{ill(1, time.Hour)}, 0, func(a *audited, _ *auditRun) {
+			nodes: []pool.NodeHealth{ill(1, time.Hour)}, given: func(a *audited, _ *auditRun) {
 				a.failing["write"] = errThrottled
-			}, []string{"nodes", "write"}, errThrottled,
+			}, want: []string{"nodes", "write"}, err: errThrottled,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

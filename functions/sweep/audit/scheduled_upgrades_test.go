@@ -105,22 +105,22 @@ func TestPendingSpecs(t *testing.T) {
 		status             *status.Status
 		unacted, undeleted bool
 	}{
-		"failed":                 {s(func(*status.Status) {}), true, true},
-		"failed before":          {s(func(s *status.Status) { s.Conditions = s.Conditions[:1] }), true, true},
-		"stopped by an operator": {s(func(s *status.Status) { s.Conditions[1].Reason = status.ReasonExecutionEnded }), false, false},
-		"converging":             {s(func(s *status.Status) { s.Phase = status.Converging }), false, false},
-		"acted on":               {s(func(s *status.Status) { s.PlannedVersion = "v2" }), false, true},
-		"without a spec":         {s(func(s *status.Status) { s.ObservedVersion = "" }), false, true},
-		"with a bad spec":        {s(func(s *status.Status) { s.Conditions[0].Status = "False" }), false, true},
-		"never judged":           {s(func(s *status.Status) { s.Conditions = nil }), false, true},
-		"protected":              {s(because(status.ReasonDeletionProtected)), true, false},
-		"never there":            {s(because(status.ReasonSpecAbsent)), true, false},
-		"aborted":                {s(because(status.ReasonExecutionEnded)), true, false},
-		"refused":                {s(because(status.ReasonChangeRefused)), true, true},
-		"failed to be deleted":   {s(func(s *status.Status) { s.PlannedVersion = "" }), true, false},
-		"stopped for no reason": {s(func(s *status.Status) {
+		"failed":                 {status: s(func(*status.Status) {}), unacted: true, undeleted: true},
+		"failed before":          {status: s(func(s *status.Status) { s.Conditions = s.Conditions[:1] }), unacted: true, undeleted: true},
+		"stopped by an operator": {status: s(func(s *status.Status) { s.Conditions[1].Reason = status.ReasonExecutionEnded })},
+		"converging":             {status: s(func(s *status.Status) { s.Phase = status.Converging })},
+		"acted on":               {status: s(func(s *status.Status) { s.PlannedVersion = "v2" }), undeleted: true},
+		"without a spec":         {status: s(func(s *status.Status) { s.ObservedVersion = "" }), undeleted: true},
+		"with a bad spec":        {status: s(func(s *status.Status) { s.Conditions[0].Status = "False" }), undeleted: true},
+		"never judged":           {status: s(func(s *status.Status) { s.Conditions = nil }), undeleted: true},
+		"protected":              {status: s(because(status.ReasonDeletionProtected)), unacted: true},
+		"never there":            {status: s(because(status.ReasonSpecAbsent)), unacted: true},
+		"aborted":                {status: s(because(status.ReasonExecutionEnded)), unacted: true},
+		"refused":                {status: s(because(status.ReasonChangeRefused)), unacted: true, undeleted: true},
+		"failed to be deleted":   {status: s(func(s *status.Status) { s.PlannedVersion = "" }), unacted: true},
+		"stopped for no reason": {status: s(func(s *status.Status) {
 			s.Phase, s.PlannedVersion, s.Conditions = status.Stopped, "", s.Conditions[:1]
-		}), true, false},
+		}), unacted: true},
 	} {
 		require.Equal(t, test.unacted, specPending(test.status), name)
 		require.Equal(t, test.undeleted, deletionPending(test.status), name)

@@ -22,46 +22,47 @@ func TestAuditRecordsStatusesOfStacks(t *testing.T) {
 		writes   bool
 	}{
 		"whose events were lost": {
-			status.Stack{Status: "UPDATE_IN_PROGRESS", Reason: "before", Delay: waits}, "UPDATE_COMPLETE", nil,
-			status.Stack{Status: "UPDATE_COMPLETE", Since: noon, ReportedAt: noon, Delay: waits}, true,
+			recorded: status.Stack{Status: "UPDATE_IN_PROGRESS", Reason: "before", Delay: waits}, listed: "UPDATE_COMPLETE",
+			want: status.Stack{Status: "UPDATE_COMPLETE", Since: noon, ReportedAt: noon, Delay: waits}, writes: true,
 		},
 		"that were deleted outside drover": {
-			status.Stack{Status: "CREATE_COMPLETE"}, "", nil,
-			status.Stack{Status: "DELETE_COMPLETE", Since: noon, ReportedAt: noon, External: true}, true,
+			recorded: status.Stack{Status: "CREATE_COMPLETE"},
+			want:     status.Stack{Status: "DELETE_COMPLETE", Since: noon, ReportedAt: noon, External: true}, writes: true,
 		},
 		"not as deleted outside drover when they were being deleted": {
-			status.Stack{Status: "DELETE_IN_PROGRESS"}, "", nil, status.Stack{Status: "DELETE_COMPLETE", Since: noon, ReportedAt: noon}, true,
+			recorded: status.Stack{Status: "DELETE_IN_PROGRESS"}, want: status.Stack{Status: "DELETE_COMPLETE", Since: noon, ReportedAt: noon},
+			writes: true,
 		},
 		"as deleted outside drover when that began so": {
-			status.Stack{Status: "DELETE_IN_PROGRESS", External: true}, "", nil,
-			status.Stack{Status: "DELETE_COMPLETE", Since: noon, ReportedAt: noon, External: true}, true,
+			recorded: status.Stack{Status: "DELETE_IN_PROGRESS", External: true},
+			want:     status.Stack{Status: "DELETE_COMPLETE", Since: noon, ReportedAt: noon, External: true}, writes: true,
 		},
 		"not as external when they exist": {
-			status.Stack{Status: "DELETE_IN_PROGRESS", External: true}, "DELETE_FAILED", nil,
-			status.Stack{Status: "DELETE_FAILED", Since: noon, ReportedAt: noon}, true,
+			recorded: status.Stack{Status: "DELETE_IN_PROGRESS", External: true}, listed: "DELETE_FAILED",
+			want: status.Stack{Status: "DELETE_FAILED", Since: noon, ReportedAt: noon}, writes: true,
 		},
 		"not when they are right": {
-			status.Stack{Status: "UPDATE_COMPLETE", Since: early}, "UPDATE_COMPLETE", nil,
-			status.Stack{Status: "UPDATE_COMPLETE", Since: early}, false,
+			recorded: status.Stack{Status: "UPDATE_COMPLETE", Since: early}, listed: "UPDATE_COMPLETE",
+			want: status.Stack{Status: "UPDATE_COMPLETE", Since: early},
 		},
 		"not over a newer event": {
-			status.Stack{Status: "UPDATE_IN_PROGRESS", ReportedAt: late}, "UPDATE_COMPLETE", nil,
-			status.Stack{Status: "UPDATE_IN_PROGRESS", ReportedAt: late}, false,
+			recorded: status.Stack{Status: "UPDATE_IN_PROGRESS", ReportedAt: late}, listed: "UPDATE_COMPLETE",
+			want: status.Stack{Status: "UPDATE_IN_PROGRESS", ReportedAt: late},
 		},
 		"not over an event of the same second": {
-			status.Stack{Status: "UPDATE_IN_PROGRESS", ReportedAt: noon}, "UPDATE_COMPLETE", nil,
-			status.Stack{Status: "UPDATE_IN_PROGRESS", ReportedAt: noon}, false,
+			recorded: status.Stack{Status: "UPDATE_IN_PROGRESS", ReportedAt: noon}, listed: "UPDATE_COMPLETE",
+			want: status.Stack{Status: "UPDATE_IN_PROGRESS", ReportedAt: noon},
 		},
 		"not over an event that arrives first": {
-			status.Stack{Status: "UPDATE_COMPLETE"}, "UPDATE_IN_PROGRESS",
-			func(s *status.Status) {
+			recorded: status.Stack{Status: "UPDATE_COMPLETE"}, listed: "UPDATE_IN_PROGRESS",
+			during: func(s *status.Status) {
 				s.Stacks[0] = status.Stack{Name: names.Addons, Status: "UPDATE_FAILED", ReportedAt: late}
 			},
-			status.Stack{Status: "UPDATE_FAILED", ReportedAt: late}, true,
+			want: status.Stack{Status: "UPDATE_FAILED", ReportedAt: late}, writes: true,
 		},
 		"not over a status that is written first": {
-			status.Stack{Status: "UPDATE_COMPLETE"}, "UPDATE_IN_PROGRESS", func(s *status.Status) { s.UpdatedAt = late },
-			status.Stack{Status: "UPDATE_COMPLETE"}, true,
+			recorded: status.Stack{Status: "UPDATE_COMPLETE"}, listed: "UPDATE_IN_PROGRESS", during: func(s *status.Status) { s.UpdatedAt = late },
+			want: status.Stack{Status: "UPDATE_COMPLETE"}, writes: true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

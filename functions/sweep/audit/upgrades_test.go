@@ -35,63 +35,66 @@ func TestAuditStartsDueUpgrades(t *testing.T) {
 		want, behind, message string
 		calls                 []string
 	}{
-		"ends one whose execution is over": {status.Upgrading, running, nil, false, nil, "Running", "", "", []string{"end its upgrade"}},
-		"leaves one alone that runs":       {status.Upgrading, running, nil, true, nil, "Running", "", "", nil},
+		"ends one whose execution is over": {phase: status.Upgrading, upgrade: running, want: "Running", calls: []string{"end its upgrade"}},
+		"leaves one alone that runs":       {phase: status.Upgrading, upgrade: running, running: true, want: "Running"},
 		"fails when its execution is unknown": {
-			status.Upgrading, running, nil, false, map[string]error{"running": errThrottled}, "Running", "", "", nil,
+			phase: status.Upgrading, upgrade: running, failing: map[string]error{"running": errThrottled}, want: "Running",
 		},
 		"records that the next one is late": {
-			status.Upgrading, running, next("", &overdue), true, nil, "Running", status.UpgradeDelayed, "it waits for the upgrade to r2",
-			[]string{"write"},
+			phase: status.Upgrading, upgrade: running, next: next("", &overdue), running: true, want: "Running", behind: status.UpgradeDelayed,
+			message: "it waits for the upgrade to r2", calls: []string{"write"},
 		},
 		"leaves that to an execution that waits": {
-			status.Upgrading, running, next("y", &overdue), true, nil, "Running", status.UpgradeScheduled, "", nil,
+			phase: status.Upgrading, upgrade: running, next: next("y", &overdue), running: true, want: "Running", behind: status.UpgradeScheduled,
 		},
 		"fails when that cannot be recorded": {
-			status.Upgrading, running, next("", &overdue), false, map[string]error{"write": errThrottled}, "Running",
-			status.UpgradeDelayed, "waits", []string{"write"},
+			phase: status.Upgrading, upgrade: running, next: next("", &overdue), failing: map[string]error{"write": errThrottled}, want: "Running",
+			behind: status.UpgradeDelayed, message: "waits", calls: []string{"write"},
 		},
 		"fails when who waits is unknown": {
-			status.Upgrading, running, next("y", &overdue), false, map[string]error{"running": errThrottled}, "Running",
-			status.UpgradeScheduled, "", nil,
+			phase: status.Upgrading, upgrade: running, next: next("y", &overdue), failing: map[string]error{"running": errThrottled},
+			want: "Running", behind: status.UpgradeScheduled,
 		},
 		"starts the next one when one is over": {
-			status.Ready, over, next("", nil), false, nil, "Blocked", status.UpgradeScheduled, "",
-			[]string{"start: next-upgrade" + again},
+			phase: status.Ready, upgrade: over, next: next("", nil), want: "Blocked", behind: status.UpgradeScheduled,
+			calls: []string{"start: next-upgrade" + again},
 		},
 		"not when an execution begins it": {
-			status.Ready, over, next("y", nil), false, nil, "Blocked", status.UpgradeScheduled, "", nil,
+			phase: status.Ready, upgrade: over, next: next("y", nil), want: "Blocked", behind: status.UpgradeScheduled,
 		},
 		"not while the cluster is not ready": {
-			status.Stopped, over, next("", nil), false, nil, "Blocked", status.UpgradeScheduled, "", nil,
+			phase: status.Stopped, upgrade: over, next: next("", nil), want: "Blocked", behind: status.UpgradeScheduled,
 		},
 		"not when it is not over": {
-			status.Ready, &status.Upgrade{Phase: "Blocked"}, next("", nil), false, nil, "Blocked", status.UpgradeScheduled, "", nil,
+			phase: status.Ready, upgrade: &status.Upgrade{Phase: "Blocked"}, next: next("", nil), want: "Blocked", behind: status.UpgradeScheduled,
 		},
 		"has the cluster judged when its upgrade is over": {
-			status.Upgrading, over, nil, false, nil, "Blocked", "", "", []string{"start: after-upgrade" + again},
+			phase: status.Upgrading, upgrade: over, want: "Blocked", calls: []string{"start: after-upgrade" + again},
 		},
-		"not one that is ready": {status.Ready, over, nil, false, nil, "Blocked", "", "", nil},
+		"not one that is ready": {phase: status.Ready, upgrade: over, want: "Blocked"},
 		"not one whose upgrade is not over": {
-			status.Upgrading, &status.Upgrade{Phase: "Blocked"}, nil, false, nil, "Blocked", "", "", nil,
+			phase: status.Upgrading, upgrade: &status.Upgrade{Phase: "Blocked"}, want: "Blocked",
 		},
 		"nothing without an upgrade": {
-			status.Ready, nil, next("", &overdue), false, nil, "", status.UpgradeScheduled, "", nil,
+			phase: status.Ready, next: next("", &overdue), behind: status.UpgradeScheduled,
 		},
 		"records why one is late": {
-			status.Stopped, next("", &overdue), nil, false, nil, status.UpgradeDelayed, "", ": the cluster is Stopped: paused", []string{"write"},
+			phase: status.Stopped, upgrade: next("", &overdue), want: status.UpgradeDelayed, message: ": the cluster is Stopped: paused",
+			calls: []string{"write"},
 		},
 		"records what is missing for it": {
-			status.Stopped, blocked, nil, false, nil, status.UpgradeDelayed, "", "a check blocks it: there is no release r3", []string{"write"},
+			phase: status.Stopped, upgrade: blocked, want: status.UpgradeDelayed, message: "a check blocks it: there is no release r3",
+			calls: []string{"write"},
 		},
 		"starts none that an execution waits to begin": {
-			status.Ready, next("y", &overdue), nil, true, nil, status.UpgradeScheduled, "", "", nil,
+			phase: status.Ready, upgrade: next("y", &overdue), running: true, want: status.UpgradeScheduled,
 		},
 		"starts none when that is unknown": {
-			status.Ready, next("y", &overdue), nil, false, map[string]error{"running": errThrottled}, status.UpgradeScheduled, "", "", nil,
+			phase: status.Ready, upgrade: next("y", &overdue), failing: map[string]error{"running": errThrottled}, want: status.UpgradeScheduled,
 		},
 		"starts none whose lateness cannot be recorded": {
-			status.Ready, next("", &overdue), nil, false, map[string]error{"write": errThrottled}, status.UpgradeDelayed, "", "", []string{"write"},
+			phase: status.Ready, upgrade: next("", &overdue), failing: map[string]error{"write": errThrottled}, want: status.UpgradeDelayed,
+			calls: []string{"write"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -170,13 +173,13 @@ func TestUnplannedUpgrade(t *testing.T) {
 		due   bool
 		want  bool
 	}{
-		"of a cluster that is ready":  {status.Ready, next, false, false, true},
-		"of a cluster that stopped":   {status.Stopped, next, false, false, true},
-		"not of one that failed":      {status.Failed, next, false, false, false},
-		"not of one that is upgraded": {status.Upgrading, next, false, false, false},
-		"not one that is recorded":    {status.Ready, next, true, false, false},
-		"not one that a sweep starts": {status.Ready, next, false, true, false},
-		"not when there is none":      {status.Ready, nil, false, false, false},
+		"of a cluster that is ready":  {phase: status.Ready, next: next, want: true},
+		"of a cluster that stopped":   {phase: status.Stopped, next: next, want: true},
+		"not of one that failed":      {phase: status.Failed, next: next},
+		"not of one that is upgraded": {phase: status.Upgrading, next: next},
+		"not one that is recorded":    {phase: status.Ready, next: next, known: true},
+		"not one that a sweep starts": {phase: status.Ready, next: next, due: true},
+		"not when there is none":      {phase: status.Ready},
 	} {
 		s := &status.Status{Phase: test.phase}
 		if test.known {

@@ -145,49 +145,58 @@ func TestMovedChannelWakesClusters(t *testing.T) {
 		// written reports whether the sweep recorded the channels. known reports whether a running function does not read them again.
 		written, known bool
 	}{
-		"wakes clusters that follow it":                 {channelsAt("r2", "r1", "r1"), nil, nil, []string{"steady"}, true, true},
-		"wakes clusters that follow another channel":    {channelsAt("r1", "r2", "r1"), nil, nil, []string{"swift"}, true, true},
-		"wakes clusters that follow releases of nodes":  {channelsAt("r1", "r1", "r2"), nil, nil, []string{"nodes"}, true, true},
-		"wakes none when no channel moved":              {before + "\n", nil, nil, nil, true, true},
-		"wakes none when the channels equal the record": {before, nil, nil, nil, false, true},
-		"wakes none when there are no channels":         {"", func(o *objects) { delete(o.content, channelsKey) }, nil, nil, false, false},
-		"wakes none when the channels are too large": {
-			"", func(o *objects) { o.failing["get "+channelsKey] = &store.TooLarge{} }, nil, nil, false, false,
+		"wakes clusters that follow it": {
+			after: channelsAt("r2", "r1", "r1"), woken: []string{"steady"}, written: true, known: true,
 		},
-		"wakes none when the channels are invalid": {"kind: Channels", nil, nil, nil, false, true},
+		"wakes clusters that follow another channel": {
+			after: channelsAt("r1", "r2", "r1"), woken: []string{"swift"}, written: true, known: true,
+		},
+		"wakes clusters that follow releases of nodes": {
+			after: channelsAt("r1", "r1", "r2"), woken: []string{"nodes"}, written: true, known: true,
+		},
+		"wakes none when no channel moved":              {after: before + "\n", written: true, known: true},
+		"wakes none when the channels equal the record": {after: before, known: true},
+		"wakes none when there are no channels":         {given: func(o *objects) { delete(o.content, channelsKey) }},
+		"wakes none when the channels are too large": {
+			given: func(o *objects) { o.failing["get "+channelsKey] = &store.TooLarge{} },
+		},
+		"wakes none when the channels are invalid": {after: "kind: Channels", known: true},
 		"wakes none when the channels cannot be read": {
-			"", func(o *objects) { o.failing["get "+channelsKey] = errThrottled }, errThrottled, nil, false, false,
+			given: func(o *objects) { o.failing["get "+channelsKey] = errThrottled }, err: errThrottled,
 		},
 		"wakes none when the record cannot be read": {
-			channelsAt("r2", "r1", "r1"), func(o *objects) { o.failing["get "+names.HandledChannels] = errThrottled }, errThrottled, nil, false,
-			false,
+			after: channelsAt("r2", "r1", "r1"), given: func(o *objects) { o.failing["get "+names.HandledChannels] = errThrottled },
+			err: errThrottled,
 		},
 		"wakes all that follow any channel when there is no record": {
-			before, func(o *objects) { delete(o.content, names.HandledChannels) }, nil, []string{"nodes", "steady", "swift"}, true, true,
+			after: before, given: func(o *objects) { delete(o.content, names.HandledChannels) }, woken: []string{"nodes", "steady", "swift"},
+			written: true, known: true,
 		},
 		"wakes them although another sweep wrote the record first": {
-			channelsAt("r2", "r1", "r1"), func(o *objects) { o.failing["write"] = store.ErrConflict }, nil, []string{"steady"}, false, true,
+			after: channelsAt("r2", "r1", "r1"), given: func(o *objects) { o.failing["write"] = store.ErrConflict }, woken: []string{"steady"},
+			known: true,
 		},
 		"wakes them again when the record could not be written": {
-			channelsAt("r2", "r1", "r1"), func(o *objects) { o.failing["write"] = errThrottled }, errThrottled, []string{"steady"}, false, false,
+			after: channelsAt("r2", "r1", "r1"), given: func(o *objects) { o.failing["write"] = errThrottled }, err: errThrottled,
+			woken: []string{"steady"},
 		},
 		"wakes all again when one could not be woken": {
-			channelsAt("r2", "r2", "r1"), func(o *objects) { o.failing["wake steady"] = errThrottled }, errThrottled,
-			[]string{"steady", "swift"}, false, false,
+			after: channelsAt("r2", "r2", "r1"), given: func(o *objects) { o.failing["wake steady"] = errThrottled }, err: errThrottled,
+			woken: []string{"steady", "swift"},
 		},
 		"wakes all again when a spec could not be read": {
-			channelsAt("r2", "r2", "r1"), func(o *objects) { o.failing["get "+names.ClusterSpec("steady")] = errThrottled }, errThrottled,
-			[]string{"swift"}, false, false,
+			after: channelsAt("r2", "r2", "r1"), given: func(o *objects) { o.failing["get "+names.ClusterSpec("steady")] = errThrottled },
+			err: errThrottled, woken: []string{"swift"},
 		},
 		"wakes all later when specs could not be listed": {
-			channelsAt("r2", "r2", "r1"), func(o *objects) { o.failing["list "+names.ClusterSpecs] = errThrottled }, errThrottled, nil, false, false,
+			after: channelsAt("r2", "r2", "r1"), given: func(o *objects) { o.failing["list "+names.ClusterSpecs] = errThrottled }, err: errThrottled,
 		},
 		"wakes them although other specs are unusable": {
-			channelsAt("r2", "r2", "r1"), func(o *objects) {
+			after: channelsAt("r2", "r2", "r1"), given: func(o *objects) {
 				o.failing["get "+names.ClusterSpec("steady")] = &store.TooLarge{}
 				o.failing["get "+names.ClusterSpec("fixed")] = store.ErrNotFound
 				o.content[names.ClusterSpec("nodes")] = "kind: Cluster"
-			}, nil, []string{"swift"}, true, true,
+			}, woken: []string{"swift"}, written: true, known: true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

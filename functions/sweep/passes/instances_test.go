@@ -106,26 +106,32 @@ func TestSweepResumesProcesses(t *testing.T) {
 		changing  bool
 		want      []string
 	}{
-		"that an update left suspended":      {all, "UPDATE_COMPLETE", true, nil, false, []string{"resume processes of g: 5"}},
-		"not while it runs":                  {all, "UPDATE_IN_PROGRESS", true, nil, true, nil},
-		"not those that no update suspended": {all, "UPDATE_COMPLETE", false, nil, false, nil},
+		"that an update left suspended": {
+			suspended: all, status: "UPDATE_COMPLETE", left: true, want: []string{"resume processes of g: 5"},
+		},
+		"not while it runs":                  {suspended: all, status: "UPDATE_IN_PROGRESS", left: true, changing: true},
+		"not those that no update suspended": {suspended: all, status: "UPDATE_COMPLETE"},
 		"not when some are not suspended": {
-			func(s map[string]time.Time) { delete(s, suspendedByUpdate[4]) }, "UPDATE_COMPLETE", true, nil, false, nil,
+			suspended: func(s map[string]time.Time) { delete(s, suspendedByUpdate[4]) }, status: "UPDATE_COMPLETE", left: true,
 		},
 		"not one that was suspended before": {
-			func(s map[string]time.Time) { s[suspendedByUpdate[1]] = noon.Add(-time.Minute) }, "UPDATE_COMPLETE", true, nil, false,
-			[]string{"resume processes of g: 4"},
+			suspended: func(s map[string]time.Time) { s[suspendedByUpdate[1]] = noon.Add(-time.Minute) }, status: "UPDATE_COMPLETE", left: true,
+			want: []string{"resume processes of g: 4"},
 		},
 		"not one that was suspended before the others": {
-			func(s map[string]time.Time) { s[suspendedByUpdate[4]] = noon.Add(-time.Minute) }, "UPDATE_COMPLETE", true, nil, false,
-			[]string{"resume processes of g: 4"},
+			suspended: func(s map[string]time.Time) { s[suspendedByUpdate[4]] = noon.Add(-time.Minute) }, status: "UPDATE_COMPLETE", left: true,
+			want: []string{"resume processes of g: 4"},
 		},
 		"within a second": {
-			func(s map[string]time.Time) { s[suspendedByUpdate[1]] = noon.Add(-time.Second) }, "UPDATE_COMPLETE", true, nil, false,
-			[]string{"resume processes of g: 5"},
+			suspended: func(s map[string]time.Time) { s[suspendedByUpdate[1]] = noon.Add(-time.Second) }, status: "UPDATE_COMPLETE", left: true,
+			want: []string{"resume processes of g: 5"},
 		},
-		"not when the stack cannot be read": {all, "UPDATE_COMPLETE", true, map[string]error{"describe": errThrottled}, false, nil},
-		"not when its events are unknown":   {all, "UPDATE_COMPLETE", true, map[string]error{"changing": errThrottled}, false, nil},
+		"not when the stack cannot be read": {
+			suspended: all, status: "UPDATE_COMPLETE", left: true, failing: map[string]error{"describe": errThrottled},
+		},
+		"not when its events are unknown": {
+			suspended: all, status: "UPDATE_COMPLETE", left: true, failing: map[string]error{"changing": errThrottled},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &sweeptest.Account{Deployed: stack.Deployed{Status: test.status}, OperationBegan: test.left, Failing: test.failing}

@@ -43,20 +43,39 @@ func TestSweepRecordsThatAPoolGetsNoInstances(t *testing.T) {
 		reason string
 		writes bool
 	}{
-		"after a while":                         {pool, slowChange, "no capacity", "x", stack(moving, ""), nil, true, "no capacity", true},
-		"not before":                            {pool, slowChange - 1, "no capacity", "x", stack(moving, ""), nil, false, "", false},
-		"not of other stacks":                   {names.Addons, slowChange, "no capacity", "x", stack(moving, ""), nil, false, "", false},
-		"not when that cannot be read":          {pool, slowChange, "", "x", stack(moving, ""), errThrottled, true, "", false},
-		"not over another execution":            {pool, slowChange, "no capacity", "y", stack(moving, "before"), nil, true, "before", false},
-		"until it gets some":                    {pool, slowChange, "", "x", stack(moving, "before"), nil, true, "", true},
-		"not when it got some":                  {pool, slowChange, "", "x", stack(moving, ""), nil, true, "", false},
-		"not over the reason of another status": {pool, slowChange, "", "x", stack("UPDATE_FAILED", "before"), nil, true, "before", false},
+		"after a while": {
+			stack: pool, age: slowChange, why: "no capacity", execution: "x", before: stack(moving, ""), asks: true, reason: "no capacity",
+			writes: true,
+		},
+		"not before": {
+			stack: pool, age: slowChange - 1, why: "no capacity", execution: "x", before: stack(moving, ""),
+		},
+		"not of other stacks": {
+			stack: names.Addons, age: slowChange, why: "no capacity", execution: "x", before: stack(moving, ""),
+		},
+		"not when that cannot be read": {
+			stack: pool, age: slowChange, execution: "x", before: stack(moving, ""), err: errThrottled, asks: true,
+		},
+		"not over another execution": {
+			stack: pool, age: slowChange, why: "no capacity", execution: "y", before: stack(moving, "before"), asks: true, reason: "before",
+		},
+		"until it gets some": {
+			stack: pool, age: slowChange, execution: "x", before: stack(moving, "before"), asks: true, writes: true,
+		},
+		"not when it got some": {stack: pool, age: slowChange, execution: "x", before: stack(moving, ""), asks: true},
+		"not over the reason of another status": {
+			stack: pool, age: slowChange, execution: "x", before: stack("UPDATE_FAILED", "before"), asks: true, reason: "before",
+		},
 		"not over an event after the read": {
-			pool, slowChange, "no capacity", "x", []status.Stack{{Name: pool, Status: "UPDATE_COMPLETE", ReportedAt: noon}}, nil, true, "", false,
+			stack: pool, age: slowChange, why: "no capacity", execution: "x", before: []status.Stack{{
+				Name: pool, Status: "UPDATE_COMPLETE", ReportedAt: noon,
+			}}, asks: true,
 		},
 		"not over a newer status for another stack's reason": {
-			pool, slowChange, "", "x", []status.Stack{{Name: pool, Status: "UPDATE_FAILED"}, {Name: "pool-b", Status: moving, Reason: "before"}},
-			nil, true, "", false,
+			stack: pool, age: slowChange, execution: "x", before: []status.Stack{{Name: pool, Status: "UPDATE_FAILED"}, {
+				Name: "pool-b", Status: moving, Reason: "before",
+			}},
+			asks: true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -26,17 +26,25 @@ func TestSweepAdmitsSpecs(t *testing.T) {
 		failing         map[string]error
 		want            []string
 	}{
-		"that no status is about":             {[]store.Entry{spec("a", at)}, nil, "", nil, []string{"admit a"}},
-		"not while they are new":              {[]store.Entry{spec("a", noon)}, nil, "", nil, nil},
-		"not when a status is newer":          {[]store.Entry{spec("a", at)}, []store.Entry{document("a", at.Add(time.Second))}, "", nil, nil},
-		"not when a status is about them":     {[]store.Entry{spec("a", at)}, []store.Entry{document("a", at)}, "v1", nil, nil},
-		"when a status of then is of another": {[]store.Entry{spec("a", at)}, []store.Entry{document("a", at)}, "v0", nil, []string{"admit a"}},
-		"not when that status is not read": {
-			[]store.Entry{spec("a", at)}, []store.Entry{document("a", at)}, "v0", map[string]error{"status": errThrottled}, nil,
+		"that no status is about": {specs: []store.Entry{spec("a", at)}, want: []string{"admit a"}},
+		"not while they are new":  {specs: []store.Entry{spec("a", noon)}},
+		"not when a status is newer": {
+			specs: []store.Entry{spec("a", at)}, statuses: []store.Entry{document("a", at.Add(time.Second))},
 		},
-		"not what is no cluster's": {[]store.Entry{{Key: names.ClusterSpecs + "readme.txt", Modified: at}}, nil, "", nil, nil},
+		"not when a status is about them": {
+			specs: []store.Entry{spec("a", at)}, statuses: []store.Entry{document("a", at)}, observed: "v1",
+		},
+		"when a status of then is of another": {
+			specs: []store.Entry{spec("a", at)}, statuses: []store.Entry{document("a", at)}, observed: "v0", want: []string{"admit a"},
+		},
+		"not when that status is not read": {
+			specs: []store.Entry{spec("a", at)}, statuses: []store.Entry{document("a", at)}, observed: "v0",
+			failing: map[string]error{"status": errThrottled},
+		},
+		"not what is no cluster's": {specs: []store.Entry{{Key: names.ClusterSpecs + "readme.txt", Modified: at}}},
 		"each, whatever fails for another": {
-			[]store.Entry{spec("a", at), spec("b", at)}, nil, "", map[string]error{"admit a": errThrottled}, []string{"admit a", "admit b"},
+			specs: []store.Entry{spec("a", at), spec("b", at)}, failing: map[string]error{"admit a": errThrottled},
+			want: []string{"admit a", "admit b"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -21,37 +21,37 @@ func TestWaiters(t *testing.T) {
 		err      error
 		want     []string
 	}{
-		"resumes a task whose operation is over": {func(s *sweeptest.Account) { s.OperationBegan = true }, 0, false, nil, []string{resumed}},
-		"leaves one alone whose operation runs": {func(s *sweeptest.Account) {
+		"resumes a task whose operation is over": {given: func(s *sweeptest.Account) { s.OperationBegan = true }, want: []string{resumed}},
+		"leaves one alone whose operation runs": {given: func(s *sweeptest.Account) {
 			s.Deployed.Status = "UPDATE_IN_PROGRESS"
-		}, 0, true, nil, nil},
-		"leaves one alone whose operation may still begin": {func(*sweeptest.Account) {}, startLimit - 1, false, nil, nil},
+		}, changing: true},
+		"leaves one alone whose operation may still begin": {given: func(*sweeptest.Account) {}, age: startLimit - 1},
 		"has one look again whose operation never began": {
-			func(*sweeptest.Account) {}, startLimit, false, nil, []string{`resume "" true UPDATE_COMPLETE`},
+			given: func(*sweeptest.Account) {}, age: startLimit, want: []string{`resume "" true UPDATE_COMPLETE`},
 		},
-		"resumes one that waits for any operation": {func(s *sweeptest.Account) {
+		"resumes one that waits for any operation": {given: func(s *sweeptest.Account) {
 			s.Waiting.ClientRequestToken = ""
-		}, 0, false, nil, []string{`resume "" false UPDATE_COMPLETE`}},
-		"resumes one whose stack is deleted": {func(s *sweeptest.Account) {
+		}, want: []string{`resume "" false UPDATE_COMPLETE`}},
+		"resumes one whose stack is deleted": {given: func(s *sweeptest.Account) {
 			s.Deployed.Status = "DELETE_COMPLETE"
-		}, 0, false, nil, []string{`resume "token" false DELETE_COMPLETE`}},
-		"leaves one alone whose stack is about to be created": {func(s *sweeptest.Account) {
+		}, want: []string{`resume "token" false DELETE_COMPLETE`}},
+		"leaves one alone whose stack is about to be created": {given: func(s *sweeptest.Account) {
 			s.Deployed.Status, s.OperationBegan = stack.InReview, true
-		}, startLimit, false, nil, nil},
-		"forgets one whose execution is over": {func(s *sweeptest.Account) { s.Runs = false }, 0, false, nil, []string{"forget"}},
-		"leaves one alone that was deleted":   {func(s *sweeptest.Account) { s.Waiting = store.Waiter{} }, 0, false, nil, nil},
-		"leaves one alone when it cannot be read": {func(s *sweeptest.Account) {
+		}, age: startLimit},
+		"forgets one whose execution is over": {given: func(s *sweeptest.Account) { s.Runs = false }, want: []string{"forget"}},
+		"leaves one alone that was deleted":   {given: func(s *sweeptest.Account) { s.Waiting = store.Waiter{} }},
+		"leaves one alone when it cannot be read": {given: func(s *sweeptest.Account) {
 			s.Failing["waiter"] = errThrottled
-		}, 0, false, errThrottled, nil},
-		"leaves one alone when its execution cannot be read": {func(s *sweeptest.Account) {
+		}, err: errThrottled},
+		"leaves one alone when its execution cannot be read": {given: func(s *sweeptest.Account) {
 			s.Failing["running"] = errThrottled
-		}, 0, false, errThrottled, nil},
-		"leaves one alone when its stack cannot be read": {func(s *sweeptest.Account) {
+		}, err: errThrottled},
+		"leaves one alone when its stack cannot be read": {given: func(s *sweeptest.Account) {
 			s.Failing["describe"] = errThrottled
-		}, 0, false, errThrottled, nil},
-		"leaves one alone when the stack's events cannot be read": {func(s *sweeptest.Account) {
+		}, err: errThrottled},
+		"leaves one alone when the stack's events cannot be read": {given: func(s *sweeptest.Account) {
 			s.Failing["began"] = errThrottled
-		}, startLimit, false, errThrottled, nil},
+		}, age: startLimit, err: errThrottled},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &sweeptest.Account{Runs: true, Deployed: stack.Deployed{Status: "UPDATE_COMPLETE"}, Failing: map[string]error{}}

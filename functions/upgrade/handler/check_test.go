@@ -55,64 +55,68 @@ func TestCheckOfAnUpgrade(t *testing.T) {
 		message string
 		err     error
 	}{
-		"waits while the cluster is converged": {func(*led) {}, nil, events.UpgradeBusy, busyBy, nil},
-		"fails when that is unknown":           {func(l *led) { l.failing["holder"] = errThrottled }, nil, "", "", errThrottled},
+		"waits while the cluster is converged": {given: func(*led) {}, outcome: events.UpgradeBusy, message: busyBy},
+		"fails when that is unknown":           {given: func(l *led) { l.failing["holder"] = errThrottled }, err: errThrottled},
 		"waits while the control plane changes": {
-			func(l *led) { l.stack.Status = "UPDATE_IN_PROGRESS" }, nil, events.UpgradeBusy, "is being changed (UPDATE_IN_PROGRESS)", nil,
+			given: func(l *led) { l.stack.Status = "UPDATE_IN_PROGRESS" }, outcome: events.UpgradeBusy,
+			message: "is being changed (UPDATE_IN_PROGRESS)",
 		},
 		"waits while the control plane is recreated": {
-			func(l *led) { l.stack.Status = "ROLLBACK_COMPLETE" }, nil, events.UpgradeBusy, "ROLLBACK_COMPLETE", nil,
+			given: func(l *led) { l.stack.Status = "ROLLBACK_COMPLETE" }, outcome: events.UpgradeBusy, message: "ROLLBACK_COMPLETE",
 		},
 		"does nothing when the cluster is there": {
-			func(l *led) { l.stack.Tags["drover:release"], l.stack.Outputs["KubernetesVersion"] = "r2@sha2", "1.36" }, nil,
-			events.UpgradeNothing, "the cluster is at release r2", nil,
+			given:   func(l *led) { l.stack.Tags["drover:release"], l.stack.Outputs["KubernetesVersion"] = "r2@sha2", "1.36" },
+			outcome: events.UpgradeNothing, message: "the cluster is at release r2",
 		},
 		"stops one that it claimed, for a newer spec": {
-			func(l *led) { mine(l, upgrade.Checking); l.spec = other }, nil, events.UpgradeStopped, "the spec now names release r9", nil,
+			given: func(l *led) { mine(l, upgrade.Checking); l.spec = other }, outcome: events.UpgradeStopped,
+			message: "the spec now names release r9",
 		},
-		"checks one that it claimed again": {func(l *led) { mine(l, upgrade.Checking) }, nil, events.UpgradeBusy, busyBy, nil},
+		"checks one that it claimed again": {given: func(l *led) { mine(l, upgrade.Checking) }, outcome: events.UpgradeBusy, message: busyBy},
 		"claims again what it claimed and ended": {
-			func(l *led) { mine(l, upgrade.Stopped); l.spec = other }, nil, events.UpgradeBusy, busyBy, nil,
+			given: func(l *led) { mine(l, upgrade.Stopped); l.spec = other }, outcome: events.UpgradeBusy, message: busyBy,
 		},
 		"leaves it to the execution that makes it": {
-			func(l *led) { theirs(l, upgrade.Running) }, nil, events.UpgradeNothing, "theirs already makes this upgrade", nil,
+			given: func(l *led) { theirs(l, upgrade.Running) }, outcome: events.UpgradeNothing, message: "theirs already makes this upgrade",
 		},
 		"waits for another upgrade": {
-			func(l *led) { theirs(l, upgrade.Running) }, func(in *events.UpgradeRequest) { in.Release = "r3" }, events.UpgradeBusy,
-			": theirs", nil,
+			given: func(l *led) { theirs(l, upgrade.Running) }, change: func(in *events.UpgradeRequest) { in.Release = "r3" },
+			outcome: events.UpgradeBusy, message: ": theirs",
 		},
 		"waits for the upgrade of the cluster before": {
-			func(l *led) { theirs(l, upgrade.Running); l.record.Stack = "stack-0" }, nil, events.UpgradeBusy, ": theirs", nil,
+			given: func(l *led) { theirs(l, upgrade.Running); l.record.Stack = "stack-0" }, outcome: events.UpgradeBusy, message: ": theirs",
 		},
-		"does not wait for one that ended": {func(l *led) { theirs(l, upgrade.Stopped) }, nil, events.UpgradeBusy, busyBy, nil},
+		"does not wait for one that ended": {given: func(l *led) { theirs(l, upgrade.Stopped) }, outcome: events.UpgradeBusy, message: busyBy},
 		"does not wait for one whose execution is over": {
-			func(l *led) { theirs(l, upgrade.Running); l.running = false }, nil, events.UpgradeBusy, busyBy, nil,
+			given: func(l *led) { theirs(l, upgrade.Running); l.running = false }, outcome: events.UpgradeBusy, message: busyBy,
 		},
 		"fails when another execution is unknown": {
-			func(l *led) { theirs(l, upgrade.Running); l.failing["running"] = errThrottled }, nil, "", "", errThrottled,
+			given: func(l *led) { theirs(l, upgrade.Running); l.failing["running"] = errThrottled }, err: errThrottled,
 		},
 		"fails when another's cluster is unknown": {
-			func(l *led) { theirs(l, upgrade.Running); l.failing["describe"] = errThrottled }, nil, "", "", errThrottled,
+			given: func(l *led) { theirs(l, upgrade.Running); l.failing["describe"] = errThrottled }, err: errThrottled,
 		},
-		"fails when the record cannot be read": {func(l *led) { l.failing["record"] = errThrottled }, nil, "", "", errThrottled},
+		"fails when the record cannot be read": {given: func(l *led) { l.failing["record"] = errThrottled }, err: errThrottled},
 		"stops one whose execution is over": {
-			func(*led) {}, func(in *events.UpgradeRequest) {
+			given: func(*led) {}, change: func(in *events.UpgradeRequest) {
 				in.Ended = "y"
-			}, events.UpgradeStopped, "execution y ended with the status ABORTED", nil,
+			}, outcome: events.UpgradeStopped, message: "execution y ended with the status ABORTED",
 		},
 		"fails when it is unknown how that ended": {
-			func(l *led) { l.failing["ended"] = errThrottled }, func(in *events.UpgradeRequest) { in.Ended = "y" }, "", "", errThrottled,
+			given: func(l *led) { l.failing["ended"] = errThrottled }, change: func(in *events.UpgradeRequest) { in.Ended = "y" }, err: errThrottled,
 		},
 		"waits on before it is missed": {
-			func(*led) {}, func(in *events.UpgradeRequest) { in.Started = noon.Add(-upgrade.MissedAfter + 1) }, events.UpgradeBusy, busyBy, nil,
+			given: func(*led) {}, change: func(in *events.UpgradeRequest) { in.Started = noon.Add(-upgrade.MissedAfter + 1) },
+			outcome: events.UpgradeBusy, message: busyBy,
 		},
 		"misses it in the end": {
-			func(*led) {}, func(in *events.UpgradeRequest) { in.Started = noon.Add(-upgrade.MissedAfter) }, events.UpgradeStopped,
-			"the upgrade did not begin, because the cluster was busy for 2h0m0s: " + busyBy, nil,
+			given: func(*led) {}, change: func(in *events.UpgradeRequest) { in.Started = noon.Add(-upgrade.MissedAfter) },
+			outcome: events.UpgradeStopped, message: "the upgrade did not begin, because the cluster was busy for 2h0m0s: " + busyBy,
 		},
 		"misses it though the spec is unusable": {
-			func(l *led) { l.stack.Status = "UPDATE_IN_PROGRESS" },
-			func(in *events.UpgradeRequest) { in.Started = noon.Add(-upgrade.MissedAfter) }, events.UpgradeStopped, "did not begin", nil,
+			given:  func(l *led) { l.stack.Status = "UPDATE_IN_PROGRESS" },
+			change: func(in *events.UpgradeRequest) { in.Started = noon.Add(-upgrade.MissedAfter) }, outcome: events.UpgradeStopped,
+			message: "did not begin",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -258,22 +262,23 @@ func TestUpgradeIsFinished(t *testing.T) {
 		want    []string
 	}{
 		"when its result is well": {
-			well, func(*led) {}, nil, events.UpgradeDone, nil, []string{"sound", "write Done 2 0", "status"},
+			facts: well, given: func(*led) {}, outcome: events.UpgradeDone, want: []string{"sound", "write Done 2 0", "status"},
 		},
 		"not before alarms are on": {
-			well, func(l *led) { l.failing["sound"] = errThrottled }, nil, "", errThrottled, []string{"sound"},
+			facts: well, given: func(l *led) { l.failing["sound"] = errThrottled }, err: errThrottled, want: []string{"sound"},
 		},
 		"not before that is recorded": {
-			well, func(l *led) { l.failing["write"] = errThrottled }, nil, "", errThrottled, []string{"sound", "write Done 2 0"},
+			facts: well, given: func(l *led) { l.failing["write"] = errThrottled }, err: errThrottled, want: []string{"sound", "write Done 2 0"},
 		},
-		"not while its result is not well": {unwell, func(*led) {}, nil, events.UpgradeBusy, nil, []string{"status"}},
+		"not while its result is not well": {facts: unwell, given: func(*led) {}, outcome: events.UpgradeBusy, want: []string{"status"}},
 		"stops when that lasts": {
-			unwell, func(l *led) { l.record.Steps[1].Ended = noon.Add(-settleTime) }, nil, events.UpgradeStopped, nil, []string{"status"},
+			facts: unwell, given: func(l *led) { l.record.Steps[1].Ended = noon.Add(-settleTime) }, outcome: events.UpgradeStopped,
+			want: []string{"status"},
 		},
 		"not when that cannot be recorded": {
-			unwell, func(l *led) { l.failing["status"] = errThrottled }, nil, "", errThrottled, []string{"status"},
+			facts: unwell, given: func(l *led) { l.failing["status"] = errThrottled }, err: errThrottled, want: []string{"status"},
 		},
-		"not when its result cannot be checked": {well, func(*led) {}, errThrottled, "", errThrottled, nil},
+		"not when its result cannot be checked": {facts: well, given: func(*led) {}, failing: errThrottled, err: errThrottled},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := leading()

@@ -296,113 +296,123 @@ func TestStepOfAnUpgrade(t *testing.T) {
 		err     error
 		want    []string
 	}{
-		"is followed by the next when it is made": {func(*led) {}, events.UpgradeDone, "every step is made", nil, []string{next, "status"}},
+		"is followed by the next when it is made": {
+			given: func(*led) {}, outcome: events.UpgradeDone, message: "every step is made", want: []string{next, "status"},
+		},
 		"is not made when all are made": {
-			func(l *led) { l.record.Step = 2 }, events.UpgradeDone, "every step is made", nil, []string{"status"},
+			given: func(l *led) { l.record.Step = 2 }, outcome: events.UpgradeDone, message: "every step is made", want: []string{"status"},
 		},
 		"is tried again while something is missing": {
-			func(l *led) { l.preview = change }, events.UpgradeGo, "nodes to the images", nil, []string{again, "status"},
+			given: func(l *led) { l.preview = change }, outcome: events.UpgradeGo, message: "nodes to the images", want: []string{again, "status"},
 		},
 		"stops after three tries": {
-			func(l *led) { l.preview, l.record.Try = change, maxTries-1 }, events.UpgradeStopped, "converging succeeded 3 times", nil, nil,
+			given: func(l *led) { l.preview, l.record.Try = change, maxTries-1 }, outcome: events.UpgradeStopped,
+			message: "converging succeeded 3 times",
 		},
 		"waits while another execution converges": {
-			func(l *led) { l.preview, l.holder = change, "x" }, events.UpgradeBusy, "is being converged by x", nil, []string{"status"},
+			given: func(l *led) { l.preview, l.holder = change, "x" }, outcome: events.UpgradeBusy, message: "is being converged by x",
+			want: []string{"status"},
 		},
 		"is not tried when its holder is unknown": {
-			func(l *led) { l.preview, l.failing["holder"] = change, errThrottled }, "", "", errThrottled, nil,
+			given: func(l *led) { l.preview, l.failing["holder"] = change, errThrottled }, err: errThrottled,
 		},
 		"is not tried when that cannot be recorded": {
-			func(l *led) { l.preview, l.failing["write"] = change, errThrottled }, "", "", errThrottled, []string{again},
+			given: func(l *led) { l.preview, l.failing["write"] = change, errThrottled }, err: errThrottled, want: []string{again},
 		},
 		"waits while EKS updates": {
-			func(l *led) { l.eks.Status = "UPDATING" }, events.UpgradeBusy, "its status is UPDATING", nil, []string{"status"},
+			given: func(l *led) { l.eks.Status = "UPDATING" }, outcome: events.UpgradeBusy, message: "its status is UPDATING",
+			want: []string{"status"},
 		},
 		"is tried again when EKS is not active": {
-			func(l *led) { l.eks.Status = "FAILED" }, events.UpgradeGo, "nodes to the images", nil, []string{again, "status"},
+			given: func(l *led) { l.eks.Status = "FAILED" }, outcome: events.UpgradeGo, message: "nodes to the images",
+			want: []string{again, "status"},
 		},
 		"is tried again when EKS runs another version": {
-			func(l *led) { l.eks.Version = "1.35" }, events.UpgradeGo, "nodes to the images", nil, []string{again, "status"},
+			given: func(l *led) { l.eks.Version = "1.35" }, outcome: events.UpgradeGo, message: "nodes to the images",
+			want: []string{again, "status"},
 		},
 		"stops when the change is refused": {
-			func(l *led) { l.reason = "ChangeRefused" }, events.UpgradeStopped, "ChangeRefused: because", nil, nil,
+			given: func(l *led) { l.reason = "ChangeRefused" }, outcome: events.UpgradeStopped, message: "ChangeRefused: because",
 		},
-		"fails when EKS does not answer":     {func(l *led) { l.failing["eks"] = errThrottled }, "", "", errThrottled, nil},
-		"fails when nothing can be planned":  {func(l *led) { l.failing["preview"] = errThrottled }, "", "", errThrottled, nil},
-		"fails when the spec cannot be read": {func(l *led) { l.failing["spec"] = errThrottled }, "", "", errThrottled, nil},
+		"fails when EKS does not answer":     {given: func(l *led) { l.failing["eks"] = errThrottled }, err: errThrottled},
+		"fails when nothing can be planned":  {given: func(l *led) { l.failing["preview"] = errThrottled }, err: errThrottled},
+		"fails when the spec cannot be read": {given: func(l *led) { l.failing["spec"] = errThrottled }, err: errThrottled},
 		"counts though the spec names another release": {
-			func(l *led) { l.spec = other; l.record.Steps[1].Kind = upgrade.StepAddons }, events.UpgradeStopped,
-			"the spec now names release r9", nil, []string{next},
+			given: func(l *led) { l.spec = other; l.record.Steps[1].Kind = upgrade.StepAddons }, outcome: events.UpgradeStopped,
+			message: "the spec now names release r9", want: []string{next},
 		},
 		"counts though the spec is invalid": {
-			func(l *led) { l.spec = "kind: Cluster"; l.record.Steps[1].Kind = upgrade.StepAddons }, events.UpgradeStopped,
-			"the newest spec cannot be used", nil, []string{next},
+			given: func(l *led) { l.spec = "kind: Cluster"; l.record.Steps[1].Kind = upgrade.StepAddons }, outcome: events.UpgradeStopped,
+			message: "the newest spec cannot be used", want: []string{next},
 		},
 		"counts though the spec was deleted": {
-			func(l *led) { l.spec = ""; l.record.Steps[1].Kind = upgrade.StepAddons }, events.UpgradeStopped, "the spec was deleted", nil,
-			[]string{next},
+			given: func(l *led) { l.spec = ""; l.record.Steps[1].Kind = upgrade.StepAddons }, outcome: events.UpgradeStopped,
+			message: "the spec was deleted", want: []string{next},
 		},
 		"stops for the spec and not for its own refusal": {
-			func(l *led) { l.spec, l.reason = other, "ChangeRefused" }, events.UpgradeStopped, "the spec now names release r9", nil, nil,
+			given: func(l *led) { l.spec, l.reason = other, "ChangeRefused" }, outcome: events.UpgradeStopped,
+			message: "the spec now names release r9",
 		},
 		"is judged again when it cannot be proved": {
-			func(l *led) { l.spec = other; l.failing["eks"] = errThrottled }, "", "", errThrottled, nil,
+			given: func(l *led) { l.spec = other; l.failing["eks"] = errThrottled }, err: errThrottled,
 		},
 		"stops when it waited for too long": {
-			func(l *led) { l.eks.Status, l.record.Steps[1].Opened = "UPDATING", noon.Add(-30*24*time.Hour) }, events.UpgradeStopped,
-			"exceeded its limit of", nil, nil,
+			given: func(l *led) { l.eks.Status, l.record.Steps[1].Opened = "UPDATING", noon.Add(-30*24*time.Hour) }, outcome: events.UpgradeStopped,
+			message: "exceeded its limit of",
 		},
 		"counts when it was made, however late": {
-			func(l *led) { l.record.Steps[1].Opened = noon.Add(-30 * 24 * time.Hour) }, events.UpgradeDone, "every step is made", nil,
-			[]string{next, "status"},
+			given: func(l *led) { l.record.Steps[1].Opened = noon.Add(-30 * 24 * time.Hour) }, outcome: events.UpgradeDone,
+			message: "every step is made", want: []string{next, "status"},
 		},
 		"waits for drains, and records since when": {
-			func(l *led) { l.group = leaving }, events.UpgradeBusy, "still being drained: i-1 of pool a", nil,
-			[]string{"write Running 1 0", "status"},
+			given: func(l *led) { l.group = leaving }, outcome: events.UpgradeBusy, message: "still being drained: i-1 of pool a",
+			want: []string{"write Running 1 0", "status"},
 		},
 		"waits for drains that it knows": {
-			func(l *led) { l.group, l.record.Steps[1].Converged = leaving, noon.Add(-time.Minute) }, events.UpgradeBusy, "still being drained",
-			nil, []string{"status"},
+			given: func(l *led) { l.group, l.record.Steps[1].Converged = leaving, noon.Add(-time.Minute) }, outcome: events.UpgradeBusy,
+			message: "still being drained", want: []string{"status"},
 		},
 		"stops when a drain takes too long": {
-			func(l *led) { l.group, l.record.Steps[1].Converged = leaving, noon.Add(-24*time.Hour) }, events.UpgradeStopped,
-			"for longer than drain.timeout", nil, nil,
+			given: func(l *led) { l.group, l.record.Steps[1].Converged = leaving, noon.Add(-24*time.Hour) }, outcome: events.UpgradeStopped,
+			message: "for longer than drain.timeout",
 		},
 		"waits for no drain after a step that replaces no node": {
-			func(l *led) { l.group, l.record.Steps[1].Kind = leaving, upgrade.StepAddons }, events.UpgradeDone, "every step is made", nil,
-			[]string{next, "status"},
+			given: func(l *led) { l.group, l.record.Steps[1].Kind = leaving, upgrade.StepAddons }, outcome: events.UpgradeDone,
+			message: "every step is made", want: []string{next, "status"},
 		},
 		"waits for drains of a rollback": {
-			func(l *led) { l.group, l.record.Steps[1].Kind = leaving, upgrade.StepNodesBack }, events.UpgradeBusy, "still being drained",
-			nil, []string{"write Running 1 0", "status"},
+			given: func(l *led) { l.group, l.record.Steps[1].Kind = leaving, upgrade.StepNodesBack }, outcome: events.UpgradeBusy,
+			message: "still being drained", want: []string{"write Running 1 0", "status"},
 		},
-		"fails when groups cannot be read": {func(l *led) { l.failing["group"] = errThrottled }, "", "", errThrottled, nil},
+		"fails when groups cannot be read": {given: func(l *led) { l.failing["group"] = errThrottled }, err: errThrottled},
 		"waits for nodes whose instances ended": {
-			func(l *led) { l.nodes = old }, events.UpgradeBusy, "node-1 (i-1) of pool a", nil, []string{"write Running 1 0", "status"},
+			given: func(l *led) { l.nodes = old }, outcome: events.UpgradeBusy, message: "node-1 (i-1) of pool a",
+			want: []string{"write Running 1 0", "status"},
 		},
 		"waits for nodes whose instances end": {
-			func(l *led) {
+			given: func(l *led) {
 				l.nodes, l.group = old, pool.Group{Instances: []pool.Instance{{ID: "i-1", State: pool.TerminatingProceed}}}
 			},
-			events.UpgradeBusy, "node-1 (i-1) of pool a", nil, []string{"write Running 1 0", "status"},
+			outcome: events.UpgradeBusy, message: "node-1 (i-1) of pool a", want: []string{"write Running 1 0", "status"},
 		},
 		"does not wait for nodes in service": {
-			func(l *led) {
+			given: func(l *led) {
 				l.nodes, l.group = old, pool.Group{Instances: []pool.Instance{{ID: "i-1", State: pool.InService}}}
 			},
-			events.UpgradeDone, "every step is made", nil, []string{next, "status"},
+			outcome: events.UpgradeDone, message: "every step is made", want: []string{next, "status"},
 		},
 		"does not wait for instances that were detached": {
-			func(l *led) { l.nodes, l.alive = old, []string{"i-1"} }, events.UpgradeDone, "every step is made", nil, []string{next, "status"},
+			given: func(l *led) { l.nodes, l.alive = old, []string{"i-1"} }, outcome: events.UpgradeDone, message: "every step is made",
+			want: []string{next, "status"},
 		},
 		"waits when the cluster does not answer": {
-			func(l *led) {
+			given: func(l *led) {
 				l.failing["nodes"] = &fault.ClusterUnreachable{Cause: errThrottled}
-			}, events.UpgradeBusy, "cannot check whether the old nodes are removed",
-			nil, []string{"write Running 1 0", "status"},
+			}, outcome: events.UpgradeBusy, message: "cannot check whether the old nodes are removed",
+			want: []string{"write Running 1 0", "status"},
 		},
-		"fails when nodes cannot be listed":     {func(l *led) { l.failing["nodes"] = errThrottled }, "", "", errThrottled, nil},
-		"fails when instances cannot be listed": {func(l *led) { l.nodes, l.failing["alive"] = old, errThrottled }, "", "", errThrottled, nil},
+		"fails when nodes cannot be listed":     {given: func(l *led) { l.failing["nodes"] = errThrottled }, err: errThrottled},
+		"fails when instances cannot be listed": {given: func(l *led) { l.nodes, l.failing["alive"] = old, errThrottled }, err: errThrottled},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := leading()
@@ -447,40 +457,43 @@ func TestUpgradeStops(t *testing.T) {
 		want    []string
 	}{
 		"with its alarms on": {
-			func(*led) {}, events.UpgradeRequest{}, "it failed. Completed and kept", upgrade.Stopped, nil,
-			[]string{"sound", "write Stopped 1 0", "status"},
+			given: func(*led) {}, in: events.UpgradeRequest{}, message: "it failed. Completed and kept", state: upgrade.Stopped,
+			want: []string{"sound", "write Stopped 1 0", "status"},
 		},
 		"as blocked before it changed anything": {
-			func(l *led) {
+			given: func(l *led) {
 				l.record.State, l.record.Step, l.record.Steps[0].Started = upgrade.Checking, 0, time.Time{}
-			}, events.UpgradeRequest{}, "Nothing was changed", upgrade.Blocked, nil,
-			[]string{"sound", "write Blocked 0 0", "status"},
+			}, in: events.UpgradeRequest{}, message: "Nothing was changed", state: upgrade.Blocked,
+			want: []string{"sound", "write Blocked 0 0", "status"},
 		},
 		"only records a finished upgrade again": {
-			func(l *led) { l.record.State = upgrade.Stopped }, events.UpgradeRequest{}, "it failed", upgrade.Stopped, nil, []string{"status"},
+			given: func(l *led) { l.record.State = upgrade.Stopped }, in: events.UpgradeRequest{}, message: "it failed", state: upgrade.Stopped,
+			want: []string{"status"},
 		},
 		"not when it is another's": {
-			func(l *led) { l.record.Execution = "theirs" }, events.UpgradeRequest{}, "it failed", upgrade.Running, nil, nil,
+			given: func(l *led) { l.record.Execution = "theirs" }, in: events.UpgradeRequest{}, message: "it failed", state: upgrade.Running,
 		},
-		"not without a record": {func(l *led) { l.record = nil }, events.UpgradeRequest{}, "it failed", "", nil, nil},
+		"not without a record": {given: func(l *led) { l.record = nil }, in: events.UpgradeRequest{}, message: "it failed"},
 		"for the execution that ended": {
-			func(*led) {}, ended, "it failed. Completed and kept", upgrade.Stopped, nil, []string{"sound", "write Stopped 1 0", "status"},
+			given: func(*led) {}, in: ended, message: "it failed. Completed and kept", state: upgrade.Stopped,
+			want: []string{"sound", "write Stopped 1 0", "status"},
 		},
 		"not for one that ended before another": {
-			func(l *led) { l.record.Execution = "other" }, ended, "it failed", upgrade.Running, nil, nil,
+			given: func(l *led) { l.record.Execution = "other" }, in: ended, message: "it failed", state: upgrade.Running,
 		},
 		"not before alarms are on": {
-			func(l *led) { l.failing["sound"] = errThrottled }, events.UpgradeRequest{}, "", upgrade.Running, errThrottled, []string{"sound"},
+			given: func(l *led) { l.failing["sound"] = errThrottled }, in: events.UpgradeRequest{}, state: upgrade.Running, err: errThrottled,
+			want: []string{"sound"},
 		},
 		"not when the spec cannot be read": {
-			func(l *led) { l.failing["spec"] = errThrottled }, events.UpgradeRequest{}, "", "", errThrottled, []string{"sound"},
+			given: func(l *led) { l.failing["spec"] = errThrottled }, in: events.UpgradeRequest{}, err: errThrottled, want: []string{"sound"},
 		},
 		"although the spec is invalid": {
-			func(l *led) { l.spec = "kind: Cluster" }, events.UpgradeRequest{}, "it failed", upgrade.Stopped, nil,
-			[]string{"sound", "write Stopped 1 0", "status"},
+			given: func(l *led) { l.spec = "kind: Cluster" }, in: events.UpgradeRequest{}, message: "it failed", state: upgrade.Stopped,
+			want: []string{"sound", "write Stopped 1 0", "status"},
 		},
 		"not when the record cannot be read": {
-			func(l *led) { l.failing["record"] = errThrottled }, events.UpgradeRequest{}, "", "", errThrottled, nil,
+			given: func(l *led) { l.failing["record"] = errThrottled }, in: events.UpgradeRequest{}, err: errThrottled,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

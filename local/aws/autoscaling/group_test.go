@@ -288,16 +288,25 @@ func TestPermissions(t *testing.T) {
 	for name, test := range map[string]struct {
 		policy, group, version, missing string
 	}{
-		"all of it": {describe + "," + create + "," + linked + "," + launch, "drover-pool", "1", ""},
+		"all of it": {policy: describe + "," + create + "," + linked + "," + launch, group: "drover-pool", version: "1"},
 		"a group of another name": {
-			describe + "," + create + "," + linked + "," + launch, "other", "1", "autoscaling:CreateAutoScalingGroup",
+			policy: describe + "," + create + "," + linked + "," + launch, group: "other", version: "1",
+			missing: "autoscaling:CreateAutoScalingGroup",
 		},
 		"a template version that may change": {
-			describe + "," + create + "," + linked + "," + launch, "drover-pool", "$Latest", "autoscaling:CreateAutoScalingGroup",
+			policy: describe + "," + create + "," + linked + "," + launch, group: "drover-pool", version: "$Latest",
+			missing: "autoscaling:CreateAutoScalingGroup",
 		},
-		"no service-linked role": {describe + "," + create + "," + launch, "drover-pool", "1", "iam:CreateServiceLinkedRole"},
-		"no right to launch":     {describe + "," + create + "," + linked, "drover-pool", "1", "You are not authorized to use launch template"},
-		"no right to look":       {create + "," + linked + "," + launch, "drover-pool", "1", "autoscaling:DescribeAutoScalingGroups"},
+		"no service-linked role": {
+			policy: describe + "," + create + "," + launch, group: "drover-pool", version: "1", missing: "iam:CreateServiceLinkedRole",
+		},
+		"no right to launch": {
+			policy: describe + "," + create + "," + linked, group: "drover-pool", version: "1",
+			missing: "You are not authorized to use launch template",
+		},
+		"no right to look": {
+			policy: create + "," + linked + "," + launch, group: "drover-pool", version: "1", missing: "autoscaling:DescribeAutoScalingGroups",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			run(t, func(w *world) {

@@ -92,13 +92,13 @@ func TestRollingUpdate(t *testing.T) {
 		progress    []string
 	}{
 		"by default one at a time, with none left in service": {
-			1, 4, map[string]any{}, 0, 1,
-			[]string{"Rolling update initiated. Terminating 1 obsolete instance(s) in batches of 1.",
+			size: 1, max: 4, policy: map[string]any{}, most: 1,
+			progress: []string{"Rolling update initiated. Terminating 1 obsolete instance(s) in batches of 1.",
 				"Terminating instance(s) [i]; replacing with 1 new instance(s).", "Successfully terminated instance(s) [i] (Progress 100%)."},
 		},
 		"keeping all in service the group grows by a batch": {
-			3, 4, map[string]any{"MinInstancesInService": 3.0}, 3, 4,
-			[]string{
+			size: 3, max: 4, policy: map[string]any{"MinInstancesInService": 3.0}, least: 3, most: 4,
+			progress: []string{
 				"Rolling update initiated. Terminating 3 obsolete instance(s) in batches of 1, while keeping at least 3 instance(s) in service.",
 				"Temporarily setting autoscaling group MinSize and DesiredCapacity to 4.",
 				"Terminating instance(s) [i]; replacing with 1 new instance(s).", "Successfully terminated instance(s) [i] (Progress 33%).",
@@ -107,8 +107,8 @@ func TestRollingUpdate(t *testing.T) {
 			},
 		},
 		"batches larger than the rest": {
-			3, 9, map[string]any{"MaxBatchSize": "2", "MinInstancesInService": 1.0}, 1, 3,
-			[]string{
+			size: 3, max: 9, policy: map[string]any{"MaxBatchSize": "2", "MinInstancesInService": 1.0}, least: 1, most: 3,
+			progress: []string{
 				"Rolling update initiated. Terminating 3 obsolete instance(s) in batches of 2, while keeping at least 1 instance(s) in service.",
 				"Temporarily setting autoscaling group MinSize and DesiredCapacity to 3.",
 				"Terminating instance(s) [i,i]; replacing with 2 new instance(s).", "Successfully terminated instance(s) [i,i] (Progress 67%).",
@@ -116,8 +116,8 @@ func TestRollingUpdate(t *testing.T) {
 			},
 		},
 		"the maximum bounds the batch": {
-			3, 4, map[string]any{"MaxBatchSize": 3.0, "MinInstancesInService": 3.0}, 3, 4,
-			[]string{
+			size: 3, max: 4, policy: map[string]any{"MaxBatchSize": 3.0, "MinInstancesInService": 3.0}, least: 3, most: 4,
+			progress: []string{
 				"Rolling update initiated. Terminating 3 obsolete instance(s) in batches of 1, while keeping at least 3 instance(s) in service.",
 				"Temporarily setting autoscaling group MinSize and DesiredCapacity to 4.",
 				"Terminating instance(s) [i]; replacing with 1 new instance(s).", "Successfully terminated instance(s) [i] (Progress 33%).",

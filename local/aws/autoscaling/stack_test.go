@@ -220,15 +220,23 @@ func TestParametersOfAnUpdateHoldForIt(t *testing.T) {
 		out         int
 		suspended   int
 	}{
-		"surge 2 of a group at its greatest size": {rollingPolicy, map[string]string{"Max": "6", "Least": "4", "Batch": "2"}, 4, 6, 2, 5},
-		"one may be out":       {rollingPolicy, map[string]string{"Least": "3", "Batch": "1"}, 3, 4, 1, 5},
-		"two out and one more": {rollingPolicy, map[string]string{"Max": "5", "Least": "2", "Batch": "3"}, 2, 5, 3, 5},
-		"a refresh, surge 2": {
-			refreshPolicy, map[string]string{"Max": "6", "LowPercent": "100", "HighPercent": "150"}, 4, 6, 2, 0,
+		"surge 2 of a group at its greatest size": {
+			policy: rollingPolicy, given: map[string]string{"Max": "6", "Least": "4", "Batch": "2"}, least: 4, most: 6, out: 2, suspended: 5,
 		},
-		"a refresh with one out": {refreshPolicy, map[string]string{"LowPercent": "75", "HighPercent": "100"}, 3, 4, 1, 0},
+		"one may be out": {
+			policy: rollingPolicy, given: map[string]string{"Least": "3", "Batch": "1"}, least: 3, most: 4, out: 1, suspended: 5,
+		},
+		"two out and one more": {
+			policy: rollingPolicy, given: map[string]string{"Max": "5", "Least": "2", "Batch": "3"}, least: 2, most: 5, out: 3, suspended: 5,
+		},
+		"a refresh, surge 2": {
+			policy: refreshPolicy, given: map[string]string{"Max": "6", "LowPercent": "100", "HighPercent": "150"}, least: 4, most: 6, out: 2,
+		},
+		"a refresh with one out": {
+			policy: refreshPolicy, given: map[string]string{"LowPercent": "75", "HighPercent": "100"}, least: 3, most: 4, out: 1,
+		},
 		"a refresh with one out and one more": {
-			refreshPolicy, map[string]string{"Max": "5", "LowPercent": "75", "HighPercent": "125"}, 3, 5, 2, 0,
+			policy: refreshPolicy, given: map[string]string{"Max": "5", "LowPercent": "75", "HighPercent": "125"}, least: 3, most: 5, out: 2,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

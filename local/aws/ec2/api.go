@@ -284,7 +284,9 @@ func (s *Service) describeVolumes(_ context.Context, c *wire.Call) (any, error) 
 		x := item{VolumeId: v.id, AvailabilityZone: v.zone, VolumeType: v.typ, Status: status(v), Size: v.size, Iops: v.iops,
 			Throughput: v.throughput, Encrypted: v.encrypted, CreateTime: v.created, TagSet: tagSet(v.tags)}
 		if v.instance != "" {
-			x.AttachmentSet = []attachment{{v.id, v.instance, v.device, "attached", v.dies}}
+			x.AttachmentSet = []attachment{{
+				VolumeId: v.id, InstanceId: v.instance, Device: v.device, Status: "attached", DeleteOnTermination: v.dies,
+			}}
 		}
 		out.VolumeSet = append(out.VolumeSet, x)
 	}

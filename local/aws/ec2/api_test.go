@@ -155,25 +155,43 @@ func TestAPIErrors(t *testing.T) {
 		status       int
 		alsoContains string
 	}{
-		"an unknown operation is named": {w.admin, "Action=RunInstances", "UnsupportedByLocalAccount", 400, "RunInstances"},
-		"an unknown parameter is named": {w.admin, "Action=DescribeVpcs&Vpc=1", "UnsupportedByLocalAccount", 400, "Vpc"},
+		"an unknown operation is named": {
+			caller: w.admin, query: "Action=RunInstances", code: "UnsupportedByLocalAccount", status: 400, alsoContains: "RunInstances",
+		},
+		"an unknown parameter is named": {
+			caller: w.admin, query: "Action=DescribeVpcs&Vpc=1", code: "UnsupportedByLocalAccount", status: 400, alsoContains: "Vpc",
+		},
 		"an unknown filter is named": {
-			w.admin, "Action=DescribeVpcs&Filter.1.Name=color&Filter.1.Value.1=red", "InvalidParameterValue", 400, "color",
+			caller: w.admin, query: "Action=DescribeVpcs&Filter.1.Name=color&Filter.1.Value.1=red", code: "InvalidParameterValue", status: 400,
+			alsoContains: "color",
 		},
-		"an unknown id":             {w.admin, "Action=DescribeVpcs&VpcId.1=vpc-0", "InvalidVpcID.NotFound", 400, "vpc-0"},
-		"a page that is too small":  {w.admin, "Action=DescribeVpcs&MaxResults=1", "InvalidParameterValue", 400, "maxResults"},
-		"a token that is none":      {w.admin, "Action=DescribeVpcs&NextToken=x", "InvalidNextToken", 400, ""},
-		"reads need permission":     {powerless, "Action=DescribeVpcs", "UnauthorizedOperation", 403, "ec2:DescribeVpcs"},
-		"deletions need permission": {powerless, "Action=DeleteVpc&VpcId=" + vpc, "UnauthorizedOperation", 403, "vpc/" + vpc},
-		"a VPC in use stays":        {w.admin, "Action=DeleteVpc&VpcId=" + vpc, "DependencyViolation", 400, ""},
+		"an unknown id": {
+			caller: w.admin, query: "Action=DescribeVpcs&VpcId.1=vpc-0", code: "InvalidVpcID.NotFound", status: 400, alsoContains: "vpc-0",
+		},
+		"a page that is too small": {
+			caller: w.admin, query: "Action=DescribeVpcs&MaxResults=1", code: "InvalidParameterValue", status: 400, alsoContains: "maxResults",
+		},
+		"a token that is none": {caller: w.admin, query: "Action=DescribeVpcs&NextToken=x", code: "InvalidNextToken", status: 400},
+		"reads need permission": {
+			caller: powerless, query: "Action=DescribeVpcs", code: "UnauthorizedOperation", status: 403, alsoContains: "ec2:DescribeVpcs",
+		},
+		"deletions need permission": {
+			caller: powerless, query: "Action=DeleteVpc&VpcId=" + vpc, code: "UnauthorizedOperation", status: 403, alsoContains: "vpc/" + vpc,
+		},
+		"a VPC in use stays": {caller: w.admin, query: "Action=DeleteVpc&VpcId=" + vpc, code: "DependencyViolation", status: 400},
 		"tags of AWS are not for users": {
-			w.admin, "Action=CreateTags&ResourceId.1=" + vpc + "&Tag.1.Key=aws:x&Tag.1.Value=y", "InvalidParameterValue", 400, "reserved",
+			caller: w.admin, query: "Action=CreateTags&ResourceId.1=" + vpc + "&Tag.1.Key=aws:x&Tag.1.Value=y", code: "InvalidParameterValue",
+			status: 400, alsoContains: "reserved",
 		},
-		"tags of nothing":              {w.admin, "Action=CreateTags&ResourceId.1=vpc-0&Tag.1.Key=x&Tag.1.Value=y", "InvalidID", 400, ""},
-		"instances that are not there": {w.admin, "Action=TerminateInstances&InstanceId.1=i-0", "InvalidInstanceID.NotFound", 400, ""},
+		"tags of nothing": {
+			caller: w.admin, query: "Action=CreateTags&ResourceId.1=vpc-0&Tag.1.Key=x&Tag.1.Value=y", code: "InvalidID", status: 400,
+		},
+		"instances that are not there": {
+			caller: w.admin, query: "Action=TerminateInstances&InstanceId.1=i-0", code: "InvalidInstanceID.NotFound", status: 400,
+		},
 		"a VPC's tags are for VPCs": {
-			w.admin, "Action=CreateVpc&CidrBlock=10.0.0.0/16&TagSpecification.1.ResourceType=subnet&TagSpecification.1.Tag.1.Key=x",
-			"InvalidParameterValue", 400, "subnet",
+			caller: w.admin, query: "Action=CreateVpc&CidrBlock=10.0.0.0/16&TagSpecification.1.ResourceType=subnet&TagSpecification.1.Tag.1.Key=x",
+			code: "InvalidParameterValue", status: 400, alsoContains: "subnet",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -109,10 +109,10 @@ func TestLaunchWithTagsInMetadata(t *testing.T) {
 		option    string
 		refused   bool
 	}{
-		"the account has no default":                          {false, "", false},
-		"the account enables it":                              {true, "", true},
-		"the account enables it and the template disables it": {true, "disabled", false},
-		"the template enables it":                             {false, "enabled", true},
+		"the account has no default":                          {},
+		"the account enables it":                              {byDefault: true, refused: true},
+		"the account enables it and the template disables it": {byDefault: true, option: "disabled"},
+		"the template enables it":                             {option: "enabled", refused: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -152,53 +152,57 @@ func TestFailedBoot(t *testing.T) {
 		console                 string
 	}{
 		"a fetched configuration with the right hash joins": {
-			multipartData(nodeConfigPart, fetch), "1.36", mayRead, false, configuration, nil, "Successfully registered node",
+			userData: multipartData(nodeConfigPart, fetch), image: "1.36", policy: mayRead, stored: configuration,
+			console: "Successfully registered node",
 		},
 		"one with other content does not": {
-			multipartData(nodeConfigPart, fetch), "1.36", mayRead, false, "evil", nil, "computed checksum did NOT match",
+			userData: multipartData(nodeConfigPart, fetch), image: "1.36", policy: mayRead, stored: "evil",
+			console: "computed checksum did NOT match",
 		},
 		"one that is not there does not": {
-			multipartData(nodeConfigPart, fetch), "1.36", mayRead, false, "", nil, "file does not exist",
+			userData: multipartData(nodeConfigPart, fetch), image: "1.36", policy: mayRead, console: "file does not exist",
 		},
 		"one that the role may not read does not": {
-			multipartData(nodeConfigPart, fetch), "1.36", "", false, configuration, nil, "is not authorized to perform: s3:GetObject",
+			userData: multipartData(nodeConfigPart, fetch), image: "1.36", stored: configuration,
+			console: "is not authorized to perform: s3:GetObject",
 		},
 		"without a role there are no credentials": {
-			multipartData(nodeConfigPart, fetch), "1.36", "", true, configuration, nil, "Unable to locate credentials",
+			userData: multipartData(nodeConfigPart, fetch), image: "1.36", noRole: true, stored: configuration,
+			console: "Unable to locate credentials",
 		},
 		"user data without a NodeConfig joins nothing": {
-			"#!/bin/bash\ntrue\n", "1.36", "", false, "", nil, "no NodeConfig in user data",
+			userData: "#!/bin/bash\ntrue\n", image: "1.36", console: "no NodeConfig in user data",
 		},
-		"no user data joins nothing": {"", "1.36", "", false, "", nil, "no NodeConfig in user data"},
+		"no user data joins nothing": {image: "1.36", console: "no NodeConfig in user data"},
 		"a NodeConfig with an unknown field is refused": {
-			multipartData("apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelett: {}\n"), "1.36", "", false, "", nil,
-			"field kubelett not found",
+			userData: multipartData("apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n  kubelett: {}\n"), image: "1.36",
+			console: "field kubelett not found",
 		},
 		"a NodeConfig without a cluster name is refused": {
-			multipartData("apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: {}\n"), "1.36", "", false, "", nil,
-			"Name is missing in cluster configuration",
+			userData: multipartData("apiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec: {}\n"), image: "1.36",
+			console: "Name is missing in cluster configuration",
 		},
 		"a part of an unknown type is refused": {
-			strings.ReplaceAll(multipartData(nodeConfigPart), "application/node.eks.aws", "text/plain"), "1.36", "", false, "", nil,
-			"unhandled non-multipart (text/plain) userdata",
+			userData: strings.ReplaceAll(multipartData(nodeConfigPart), "application/node.eks.aws", "text/plain"), image: "1.36",
+			console: "unhandled non-multipart (text/plain) userdata",
 		},
 		"malformed labels are refused": {
-			multipartData(strings.ReplaceAll(nodeConfigPart, "tier=web", "tier")), "1.36", "", false, "", nil, "malformed pair",
+			userData: multipartData(strings.ReplaceAll(nodeConfigPart, "tier=web", "tier")), image: "1.36", console: "malformed pair",
 		},
 		"malformed taints are refused": {
-			multipartData(strings.ReplaceAll(nodeConfigPart, "a=b:NoSchedule", "a=b:Never")), "1.36", "", false, "", nil,
-			"invalid taint spec: a=b:Never",
+			userData: multipartData(strings.ReplaceAll(nodeConfigPart, "a=b:NoSchedule", "a=b:Never")), image: "1.36",
+			console: "invalid taint spec: a=b:Never",
 		},
 		"an archive that ends early is refused": {
-			strings.TrimSuffix(multipartData(nodeConfigPart), "--drover--\n"), "1.36", "", false, "", nil, "read MIME part",
+			userData: strings.TrimSuffix(multipartData(nodeConfigPart), "--drover--\n"), image: "1.36", console: "read MIME part",
 		},
 		"an API server that refuses the node is on the console": {
-			multipartData(nodeConfigPart), "1.36", "", false, "", errors.New("Unauthorized"),
-			"Unable to register node with API server: Unauthorized",
+			userData: multipartData(nodeConfigPart), image: "1.36", refuse: errors.New("Unauthorized"),
+			console: "Unable to register node with API server: Unauthorized",
 		},
-		"an image without kubelet joins nothing": {multipartData(nodeConfigPart), "plain", "", false, "", nil, "there is no kubelet"},
+		"an image without kubelet joins nothing": {userData: multipartData(nodeConfigPart), image: "plain", console: "there is no kubelet"},
 		"an image whose kubelet fails joins nothing": {
-			multipartData(nodeConfigPart), "1.36-silent", "", false, "", nil, "kubelet.service: Main process exited",
+			userData: multipartData(nodeConfigPart), image: "1.36-silent", console: "kubelet.service: Main process exited",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -131,8 +131,11 @@ func checkVolume(b BlockDevice) error {
 	}
 	typ, size := b.Ebs.VolumeType, b.Ebs.VolumeSize
 	limits := map[string]struct{ sizeMin, sizeMax, iopsMin, iopsMax int }{
-		"": {1, 16384, 0, 0}, "gp2": {1, 16384, 0, 0}, "gp3": {1, 65536, 3000, 80000}, "io1": {4, 16384, 100, 64000},
-		"io2": {4, 65536, 100, 256000},
+		"":    {sizeMin: 1, sizeMax: 16384},
+		"gp2": {sizeMin: 1, sizeMax: 16384},
+		"gp3": {sizeMin: 1, sizeMax: 65536, iopsMin: 3000, iopsMax: 80000},
+		"io1": {sizeMin: 4, sizeMax: 16384, iopsMin: 100, iopsMax: 64000},
+		"io2": {sizeMin: 4, sizeMax: 65536, iopsMin: 100, iopsMax: 256000},
 	}
 	limit, ok := limits[typ]
 	if !ok {

@@ -69,22 +69,31 @@ func TestAssociateAccessPolicyRefuses(t *testing.T) {
 		code, message     string
 	}{
 		"a principal without an entry": {
-			"arn:aws:iam::111122223333:role/x", prefix + "AmazonEKSViewPolicy", cluster, "ResourceNotFoundException", "principalArn",
+			principal: "arn:aws:iam::111122223333:role/x", policy: prefix + "AmazonEKSViewPolicy", scope: cluster,
+			code: "ResourceNotFoundException", message: "principalArn",
 		},
-		"a policy of nodes": {node, prefix + "AmazonEKSViewPolicy", cluster, "InvalidParameterException", "EC2_LINUX"},
+		"a policy of nodes": {
+			principal: node, policy: prefix + "AmazonEKSViewPolicy", scope: cluster, code: "InvalidParameterException", message: "EC2_LINUX",
+		},
 		"an IAM policy": {
-			b.roleARN, "arn:aws:iam::aws:policy/AdministratorAccess", cluster, "InvalidParameterException", "policyArn",
+			principal: b.roleARN, policy: "arn:aws:iam::aws:policy/AdministratorAccess", scope: cluster, code: "InvalidParameterException",
+			message: "policyArn",
 		},
 		"a policy that is not here": {
-			b.roleARN, prefix + "AmazonEKSAutoNodePolicy", cluster, "UnsupportedByLocalAccount", "AmazonEKSAutoNodePolicy",
+			principal: b.roleARN, policy: prefix + "AmazonEKSAutoNodePolicy", scope: cluster, code: "UnsupportedByLocalAccount",
+			message: "AmazonEKSAutoNodePolicy",
 		},
-		"a scope without a type": {b.roleARN, prefix + "AmazonEKSViewPolicy", AccessScope{}, "InvalidParameterException", "accessScope"},
+		"a scope without a type": {
+			principal: b.roleARN, policy: prefix + "AmazonEKSViewPolicy", scope: AccessScope{}, code: "InvalidParameterException",
+			message: "accessScope",
+		},
 		"namespaces without any": {
-			b.roleARN, prefix + "AmazonEKSViewPolicy", AccessScope{Type: "namespace"}, "InvalidParameterException", "accessScope",
+			principal: b.roleARN, policy: prefix + "AmazonEKSViewPolicy", scope: AccessScope{Type: "namespace"},
+			code: "InvalidParameterException", message: "accessScope",
 		},
 		"a whole cluster with namespaces": {
-			b.roleARN, prefix + "AmazonEKSViewPolicy", AccessScope{Type: "cluster", Namespaces: []string{"a"}}, "InvalidParameterException",
-			"accessScope",
+			principal: b.roleARN, policy: prefix + "AmazonEKSViewPolicy", scope: AccessScope{Type: "cluster", Namespaces: []string{"a"}},
+			code: "InvalidParameterException", message: "accessScope",
 		},
 	}
 	for name, tt := range tests {

@@ -30,14 +30,14 @@ func date(s string) time.Time {
 
 // calendar of November 2026, oldest first.
 var calendar = []supported{
-	{"1.30", "1.30.14", date("2024-05-23"), date("2025-07-23"), date("2026-07-23")},
-	{"1.31", "1.31.14", date("2024-09-26"), date("2025-11-26"), date("2026-11-26")},
-	{"1.32", "1.32.13", date("2025-01-23"), date("2026-03-23"), date("2027-03-23")},
-	{"1.33", "1.33.9", date("2025-05-29"), date("2026-07-29"), date("2027-07-29")},
-	{"1.34", "1.34.7", date("2025-10-02"), date("2026-12-02"), date("2027-12-02")},
-	{"1.35", "1.35.5", date("2026-01-27"), date("2027-03-27"), date("2028-03-27")},
-	{"1.36", "1.36.3", date("2026-06-03"), date("2027-08-03"), date("2028-08-03")},
-	{"1.37", "1.37.0", date("2026-10-20"), date("2027-12-20"), date("2028-12-20")},
+	{minor: "1.30", patch: "1.30.14", released: date("2024-05-23"), endOfStandard: date("2025-07-23"), endOfAll: date("2026-07-23")},
+	{minor: "1.31", patch: "1.31.14", released: date("2024-09-26"), endOfStandard: date("2025-11-26"), endOfAll: date("2026-11-26")},
+	{minor: "1.32", patch: "1.32.13", released: date("2025-01-23"), endOfStandard: date("2026-03-23"), endOfAll: date("2027-03-23")},
+	{minor: "1.33", patch: "1.33.9", released: date("2025-05-29"), endOfStandard: date("2026-07-29"), endOfAll: date("2027-07-29")},
+	{minor: "1.34", patch: "1.34.7", released: date("2025-10-02"), endOfStandard: date("2026-12-02"), endOfAll: date("2027-12-02")},
+	{minor: "1.35", patch: "1.35.5", released: date("2026-01-27"), endOfStandard: date("2027-03-27"), endOfAll: date("2028-03-27")},
+	{minor: "1.36", patch: "1.36.3", released: date("2026-06-03"), endOfStandard: date("2027-08-03"), endOfAll: date("2028-08-03")},
+	{minor: "1.37", patch: "1.37.0", released: date("2026-10-20"), endOfStandard: date("2027-12-20"), endOfAll: date("2028-12-20")},
 }
 
 // defaultMinor is the version of a cluster whose request contains none.

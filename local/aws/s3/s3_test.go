@@ -212,11 +212,17 @@ func testObjectsAndTheirEvents(t *testing.T) {
 	require.Len(t, events, 5)
 	sequence := ""
 	for i, want := range []struct{ kind, reason, deletion, key, version string }{
-		{"Object Created", "PutObject", "", "clusters/a b+ü.yaml", *first.VersionId},
-		{"Object Created", "PutObject", "", "clusters/a b+ü.yaml", *second.VersionId},
-		{"Object Deleted", "DeleteObject", "Delete Marker Created", "clusters/a b+ü.yaml", *deleted.VersionId},
-		{"Object Deleted", "DeleteObject", "Permanently Deleted", "clusters/a b+ü.yaml", *first.VersionId},
-		{"Object Created", "CopyObject", "", "copy", ""},
+		{kind: "Object Created", reason: "PutObject", key: "clusters/a b+ü.yaml", version: *first.VersionId},
+		{kind: "Object Created", reason: "PutObject", key: "clusters/a b+ü.yaml", version: *second.VersionId},
+		{
+			kind: "Object Deleted", reason: "DeleteObject", deletion: "Delete Marker Created", key: "clusters/a b+ü.yaml",
+			version: *deleted.VersionId,
+		},
+		{
+			kind: "Object Deleted", reason: "DeleteObject", deletion: "Permanently Deleted", key: "clusters/a b+ü.yaml",
+			version: *first.VersionId,
+		},
+		{kind: "Object Created", reason: "CopyObject", key: "copy"},
 	} {
 		e := events[i]
 		object := e.detail["object"].(map[string]any)
@@ -524,16 +530,18 @@ func TestUnsupported(t *testing.T) {
 
 func TestParseURL(t *testing.T) {
 	for name, test := range map[string]struct{ url, bucket, key, version string }{
-		"path style":                  {"https://s3.eu-west-1.amazonaws.com/b/k/l.yaml", "b", "k/l.yaml", ""},
-		"host style":                  {"https://b.s3.eu-west-1.amazonaws.com/k/l.yaml?versionId=v", "b", "k/l.yaml", "v"},
-		"a bucket with dots":          {"https://b.c.s3.amazonaws.com/k", "b.c", "k", ""},
-		"the local endpoint":          {"http://127.0.0.1:4566/b/k", "b", "k", ""},
-		"its name":                    {"http://localhost:4566/b/k", "b", "k", ""},
-		"its host style":              {"http://b.localhost:4566/k%20l", "b", "k l", ""},
-		"rejects a URL without a key": {"https://s3.amazonaws.com/b", "", "", ""},
-		"rejects a path":              {"b/k", "", "", ""},
-		"rejects other hosts":         {"https://example.com/b/k", "", "", ""},
-		"rejects other schemes":       {"file:///b/k", "", "", ""},
+		"path style": {url: "https://s3.eu-west-1.amazonaws.com/b/k/l.yaml", bucket: "b", key: "k/l.yaml"},
+		"host style": {
+			url: "https://b.s3.eu-west-1.amazonaws.com/k/l.yaml?versionId=v", bucket: "b", key: "k/l.yaml", version: "v",
+		},
+		"a bucket with dots":          {url: "https://b.c.s3.amazonaws.com/k", bucket: "b.c", key: "k"},
+		"the local endpoint":          {url: "http://127.0.0.1:4566/b/k", bucket: "b", key: "k"},
+		"its name":                    {url: "http://localhost:4566/b/k", bucket: "b", key: "k"},
+		"its host style":              {url: "http://b.localhost:4566/k%20l", bucket: "b", key: "k l"},
+		"rejects a URL without a key": {url: "https://s3.amazonaws.com/b"},
+		"rejects a path":              {url: "b/k"},
+		"rejects other hosts":         {url: "https://example.com/b/k"},
+		"rejects other schemes":       {url: "file:///b/k"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bucket, key, version, err := s3.ParseURL(test.url)

@@ -100,19 +100,42 @@ func New(identities *iam.Service) *Service {
 		service, name, code, quota string
 		value, byDefault           float64
 	}{
-		{"ec2", "Amazon Elastic Compute Cloud (Amazon EC2)", StandardVCPUs, "Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances",
-			4096, 5},
-		{"ec2", "Amazon Elastic Compute Cloud (Amazon EC2)", StandardSpotVCPUs,
-			"All Standard (A, C, D, H, I, M, R, T, Z) Spot Instance Requests", 4096, 5},
-		{"ec2", "Amazon Elastic Compute Cloud (Amazon EC2)", Addresses, "EC2-VPC Elastic IPs", 1000, 5},
-		{"vpc", "Amazon Virtual Private Cloud (Amazon VPC)", VPCs, "VPCs per Region", 1000, 5},
-		{"vpc", "Amazon Virtual Private Cloud (Amazon VPC)", InternetGateways, "Internet gateways per Region", 1000, 5},
-		{"vpc", "Amazon Virtual Private Cloud (Amazon VPC)", NATGateways, "NAT gateways per Availability Zone", 1000, 5},
-		{"ebs", "Amazon Elastic Block Store (Amazon EBS)", GP3Storage, "Storage for General Purpose SSD (gp3) volumes, in TiB", 300, 50},
-		{"eks", "Amazon Elastic Kubernetes Service (Amazon EKS)", Clusters, "Clusters", 1000, 100},
-		{"lambda", "AWS Lambda", LambdaConcurrency, "Concurrent executions", 1000, 1000},
-		{"iam", "AWS Identity and Access Management (IAM)", Roles, "Roles per account", 5000, 1000},
-		{"iam", "AWS Identity and Access Management (IAM)", OIDCProviders, "OpenId connect providers per account", 100, 100},
+		{
+			service: "ec2", name: "Amazon Elastic Compute Cloud (Amazon EC2)", code: StandardVCPUs,
+			quota: "Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances", value: 4096, byDefault: 5,
+		},
+		{service: "ec2", name: "Amazon Elastic Compute Cloud (Amazon EC2)", code: StandardSpotVCPUs,
+			quota: "All Standard (A, C, D, H, I, M, R, T, Z) Spot Instance Requests", value: 4096, byDefault: 5},
+		{
+			service: "ec2", name: "Amazon Elastic Compute Cloud (Amazon EC2)", code: Addresses, quota: "EC2-VPC Elastic IPs", value: 1000,
+			byDefault: 5,
+		},
+		{service: "vpc", name: "Amazon Virtual Private Cloud (Amazon VPC)", code: VPCs, quota: "VPCs per Region", value: 1000, byDefault: 5},
+		{
+			service: "vpc", name: "Amazon Virtual Private Cloud (Amazon VPC)", code: InternetGateways, quota: "Internet gateways per Region",
+			value: 1000, byDefault: 5,
+		},
+		{
+			service: "vpc", name: "Amazon Virtual Private Cloud (Amazon VPC)", code: NATGateways, quota: "NAT gateways per Availability Zone",
+			value: 1000, byDefault: 5,
+		},
+		{
+			service: "ebs", name: "Amazon Elastic Block Store (Amazon EBS)", code: GP3Storage,
+			quota: "Storage for General Purpose SSD (gp3) volumes, in TiB", value: 300, byDefault: 50,
+		},
+		{
+			service: "eks", name: "Amazon Elastic Kubernetes Service (Amazon EKS)", code: Clusters, quota: "Clusters", value: 1000,
+			byDefault: 100,
+		},
+		{service: "lambda", name: "AWS Lambda", code: LambdaConcurrency, quota: "Concurrent executions", value: 1000, byDefault: 1000},
+		{
+			service: "iam", name: "AWS Identity and Access Management (IAM)", code: Roles, quota: "Roles per account", value: 5000,
+			byDefault: 1000,
+		},
+		{
+			service: "iam", name: "AWS Identity and Access Management (IAM)", code: OIDCProviders,
+			quota: "OpenId connect providers per account", value: 100, byDefault: 100,
+		},
 	} {
 		s.quotas = append(s.quotas, entry{Quota{
 			ServiceCode: q.service, ServiceName: q.name, QuotaCode: q.code, QuotaName: q.quota, Value: q.value, Unit: "None", Adjustable: true,

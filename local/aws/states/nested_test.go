@@ -132,13 +132,17 @@ func TestNestedExecutionIsAbandoned(t *testing.T) {
 		parent, child          string
 		after                  time.Duration
 	}{
-		"the task's time is over": {`,"TimeoutSeconds":60`, ``, "", false, "FAILED States.Timeout", "ABORTED", time.Minute},
+		"the task's time is over": {task: `,"TimeoutSeconds":60`, parent: "FAILED States.Timeout", child: "ABORTED", after: time.Minute},
 		"the parent's time is over": {
-			``, `"TimeoutSeconds":90,`, "", false, "TIMED_OUT States.Timeout", "ABORTED", 90 * time.Second,
+			machine: `"TimeoutSeconds":90,`, parent: "TIMED_OUT States.Timeout", child: "ABORTED", after: 90 * time.Second,
 		},
-		"the parent is stopped":                      {``, ``, "", true, "ABORTED Operator", "ABORTED", 10 * time.Second},
-		"continues without permission to stop it":    {``, ``, "states:StopExecution", true, "ABORTED Operator", "RUNNING", 10 * time.Second},
-		"ends by itself before the parent's timeout": {`,"TimeoutSeconds":7200`, ``, "", false, "SUCCEEDED ", "SUCCEEDED", time.Hour},
+		"the parent is stopped": {stop: true, parent: "ABORTED Operator", child: "ABORTED", after: 10 * time.Second},
+		"continues without permission to stop it": {
+			without: "states:StopExecution", stop: true, parent: "ABORTED Operator", child: "RUNNING", after: 10 * time.Second,
+		},
+		"ends by itself before the parent's timeout": {
+			task: `,"TimeoutSeconds":7200`, parent: "SUCCEEDED ", child: "SUCCEEDED", after: time.Hour,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -48,23 +48,26 @@ func (k kind) qualified() schema.GroupResource {
 
 // kinds that the server supports.
 var kinds = []kind{
-	{"", "v1", "nodes", "Node", false},
-	{"", "v1", "pods", "Pod", true},
-	{"", "v1", "namespaces", "Namespace", false},
-	{"", "v1", "services", "Service", true},
-	{"", "v1", "serviceaccounts", "ServiceAccount", true},
-	{"apps", "v1", "deployments", "Deployment", true},
-	{"apps", "v1", "daemonsets", "DaemonSet", true},
-	{"policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", true},
-	{"storage.k8s.io", "v1", "volumeattachments", "VolumeAttachment", false},
-	{"rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", false},
-	{"rbac.authorization.k8s.io", "v1", "clusterrolebindings", "ClusterRoleBinding", false},
-	{"rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding", true},
-	{"", "v1", "persistentvolumes", "PersistentVolume", false},
-	{"apps", "v1", "statefulsets", "StatefulSet", true},
-	{"discovery.k8s.io", "v1", "endpointslices", "EndpointSlice", true},
-	{"admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations", "ValidatingWebhookConfiguration", false},
-	{"admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations", "MutatingWebhookConfiguration", false},
+	{version: "v1", resource: "nodes", kind: "Node"},
+	{version: "v1", resource: "pods", kind: "Pod", namespaced: true},
+	{version: "v1", resource: "namespaces", kind: "Namespace"},
+	{version: "v1", resource: "services", kind: "Service", namespaced: true},
+	{version: "v1", resource: "serviceaccounts", kind: "ServiceAccount", namespaced: true},
+	{group: "apps", version: "v1", resource: "deployments", kind: "Deployment", namespaced: true},
+	{group: "apps", version: "v1", resource: "daemonsets", kind: "DaemonSet", namespaced: true},
+	{group: "policy", version: "v1", resource: "poddisruptionbudgets", kind: "PodDisruptionBudget", namespaced: true},
+	{group: "storage.k8s.io", version: "v1", resource: "volumeattachments", kind: "VolumeAttachment"},
+	{group: "rbac.authorization.k8s.io", version: "v1", resource: "clusterroles", kind: "ClusterRole"},
+	{group: "rbac.authorization.k8s.io", version: "v1", resource: "clusterrolebindings", kind: "ClusterRoleBinding"},
+	{group: "rbac.authorization.k8s.io", version: "v1", resource: "rolebindings", kind: "RoleBinding", namespaced: true},
+	{version: "v1", resource: "persistentvolumes", kind: "PersistentVolume"},
+	{group: "apps", version: "v1", resource: "statefulsets", kind: "StatefulSet", namespaced: true},
+	{group: "discovery.k8s.io", version: "v1", resource: "endpointslices", kind: "EndpointSlice", namespaced: true},
+	{
+		group: "admissionregistration.k8s.io", version: "v1", resource: "validatingwebhookconfigurations",
+		kind: "ValidatingWebhookConfiguration",
+	},
+	{group: "admissionregistration.k8s.io", version: "v1", resource: "mutatingwebhookconfigurations", kind: "MutatingWebhookConfiguration"},
 }
 
 var (

@@ -77,7 +77,7 @@ func TestExists(t *testing.T) {
 	for _, test := range []struct {
 		code          string
 		exists, fails bool
-	}{{"", true, false}, {"ResourceNotFoundException", false, false}, {"AccessDeniedException", false, true}} {
+	}{{exists: true}, {code: "ResourceNotFoundException"}, {code: "AccessDeniedException", fails: true}} {
 		code = test.code
 		exists, err := f.Exists(t.Context(), "drover-demo-relay")
 		require.Equal(t, test.exists, exists, code)

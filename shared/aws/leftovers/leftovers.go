@@ -49,14 +49,14 @@ const (
 
 // removals in the order in which they can succeed: load balancers use target groups and network interfaces, which use security groups.
 var removals = []removal{
-	{"load balancer", balancing, "loadbalancer/app/", true, (*Leftovers).deleteLoadBalancer},
-	{"load balancer", balancing, "loadbalancer/net/", true, (*Leftovers).deleteLoadBalancer},
-	{"load balancer", balancing, "loadbalancer/gwy/", true, (*Leftovers).deleteLoadBalancer},
-	{"classic load balancer", balancing, "loadbalancer/", false, (*Leftovers).deleteClassicLoadBalancer},
-	{"target group", balancing, "targetgroup/", true, (*Leftovers).deleteTargetGroup},
-	{"network interface", compute, "network-interface/", false, (*Leftovers).deleteNetworkInterface},
-	{"security group", compute, "security-group/", false, (*Leftovers).deleteSecurityGroup},
-	{leftover.Volume, compute, "volume/", false, (*Leftovers).deleteVolume},
+	{kind: "load balancer", service: balancing, prefix: "loadbalancer/app/", arn: true, call: (*Leftovers).deleteLoadBalancer},
+	{kind: "load balancer", service: balancing, prefix: "loadbalancer/net/", arn: true, call: (*Leftovers).deleteLoadBalancer},
+	{kind: "load balancer", service: balancing, prefix: "loadbalancer/gwy/", arn: true, call: (*Leftovers).deleteLoadBalancer},
+	{kind: "classic load balancer", service: balancing, prefix: "loadbalancer/", call: (*Leftovers).deleteClassicLoadBalancer},
+	{kind: "target group", service: balancing, prefix: "targetgroup/", arn: true, call: (*Leftovers).deleteTargetGroup},
+	{kind: "network interface", service: compute, prefix: "network-interface/", call: (*Leftovers).deleteNetworkInterface},
+	{kind: "security group", service: compute, prefix: "security-group/", call: (*Leftovers).deleteSecurityGroup},
+	{kind: leftover.Volume, service: compute, prefix: "volume/", call: (*Leftovers).deleteVolume},
 }
 
 // removalOf returns how a kind is removed. Rows of the same kind differ only in their ARNs.

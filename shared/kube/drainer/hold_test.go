@@ -20,24 +20,34 @@ func TestHoldContinuesAnEarlierDrain(t *testing.T) {
 		// The result of cordonNode.
 		began, contact, since time.Duration
 	}{
-		"no annotations": {nil, false, false, began, began, 0},
+		"no annotations": {began: began, contact: began},
 		"the drain began earlier": {
-			map[string]time.Duration{annotationBegan: -30 * time.Minute}, false, false, -30 * time.Minute, -30 * time.Minute, 0,
+			annotations: map[string]time.Duration{annotationBegan: -30 * time.Minute}, began: -30 * time.Minute, contact: -30 * time.Minute,
 		},
-		"the annotation is later than the argument": {map[string]time.Duration{annotationBegan: -5 * time.Minute}, false, false, began, began, 0},
+		"the annotation is later than the argument": {
+			annotations: map[string]time.Duration{annotationBegan: -5 * time.Minute}, began: began, contact: began,
+		},
 		"invalid times": {
-			map[string]time.Duration{annotationBegan: invalid, annotationContact: invalid, annotationSince: invalid}, true, true, began, began, 0,
+			annotations: map[string]time.Duration{annotationBegan: invalid, annotationContact: invalid, annotationSince: invalid}, cordoned: true,
+			excluded: true, began: began, contact: began,
 		},
 		"an earlier call had contact": {
-			map[string]time.Duration{annotationContact: -time.Minute}, false, false, began, -time.Minute, 0,
+			annotations: map[string]time.Duration{annotationContact: -time.Minute}, began: began, contact: -time.Minute,
 		},
-		"a call of an earlier drain had contact": {map[string]time.Duration{annotationContact: -40 * time.Minute}, false, false, began, began, 0},
+		"a call of an earlier drain had contact": {
+			annotations: map[string]time.Duration{annotationContact: -40 * time.Minute}, began: began, contact: began,
+		},
 		"the node is as the drain left it": {
-			map[string]time.Duration{annotationSince: -3 * time.Minute}, true, true, began, began, -3 * time.Minute,
+			annotations: map[string]time.Duration{annotationSince: -3 * time.Minute}, cordoned: true, excluded: true, began: began,
+			contact: began, since: -3 * time.Minute,
 		},
-		"the node was uncordoned":              {map[string]time.Duration{annotationSince: -3 * time.Minute}, false, true, began, began, 0},
-		"the node was added to load balancers": {map[string]time.Duration{annotationSince: -3 * time.Minute}, true, false, began, began, 0},
-		"an operator cordoned the node":        {nil, true, true, began, began, 0},
+		"the node was uncordoned": {
+			annotations: map[string]time.Duration{annotationSince: -3 * time.Minute}, excluded: true, began: began, contact: began,
+		},
+		"the node was added to load balancers": {
+			annotations: map[string]time.Duration{annotationSince: -3 * time.Minute}, cordoned: true, began: began, contact: began,
+		},
+		"an operator cordoned the node": {cordoned: true, excluded: true, began: began, contact: began},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inSimulation(t, func(t *testing.T, s *simulated) {

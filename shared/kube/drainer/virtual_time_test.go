@@ -356,21 +356,24 @@ func TestDeadline(t *testing.T) {
 		pause       time.Duration
 		least, most time.Duration
 	}{
-		"Continue, in the middle of a slice": {drain.Continue, 0, 0, time.Second, time.Minute, time.Minute},
-		"Force, in the middle of a slice":    {drain.Force, 0, 0, time.Second, time.Minute, time.Minute + time.Second},
-		"Continue, between two slices":       {drain.Continue, 0, 0, 12 * time.Second, 62 * time.Second, 62 * time.Second},
-		"Force, between two slices":          {drain.Force, 0, 0, 12 * time.Second, 62 * time.Second, 63 * time.Second},
+		"Continue, in the middle of a slice": {ends: drain.Continue, pause: time.Second, least: time.Minute, most: time.Minute},
+		"Force, in the middle of a slice":    {ends: drain.Force, pause: time.Second, least: time.Minute, most: time.Minute + time.Second},
+		"Continue, between two slices":       {ends: drain.Continue, pause: 12 * time.Second, least: 62 * time.Second, most: 62 * time.Second},
+		"Force, between two slices":          {ends: drain.Force, pause: 12 * time.Second, least: 62 * time.Second, most: 63 * time.Second},
 		"Continue, during an outage": {
-			drain.Continue, 55 * time.Second, 20 * time.Second, time.Second, 75 * time.Second, 80 * time.Second,
+			ends: drain.Continue, down: 55 * time.Second, lasts: 20 * time.Second, pause: time.Second, least: 75 * time.Second,
+			most: 80 * time.Second,
 		},
 		"Continue, after an outage that began before": {
-			drain.Continue, 40 * time.Second, 40 * time.Second, time.Second, 110 * time.Second, 132 * time.Second,
+			ends: drain.Continue, down: 40 * time.Second, lasts: 40 * time.Second, pause: time.Second, least: 110 * time.Second,
+			most: 132 * time.Second,
 		},
 		"Force, after an outage that began before": {
-			drain.Force, 40 * time.Second, 40 * time.Second, time.Second, 110 * time.Second, 132 * time.Second,
+			ends: drain.Force, down: 40 * time.Second, lasts: 40 * time.Second, pause: time.Second, least: 110 * time.Second,
+			most: 132 * time.Second,
 		},
-		"Continue, after a pause of minutes": {drain.Continue, 0, 0, 5 * time.Minute, 380 * time.Second, 380 * time.Second},
-		"Force, after a pause of minutes":    {drain.Force, 0, 0, 5 * time.Minute, 380 * time.Second, 381 * time.Second},
+		"Continue, after a pause of minutes": {ends: drain.Continue, pause: 5 * time.Minute, least: 380 * time.Second, most: 380 * time.Second},
+		"Force, after a pause of minutes":    {ends: drain.Force, pause: 5 * time.Minute, least: 380 * time.Second, most: 381 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			frozen := apiserver.App{Name: "frozen", Replicas: 3, MaxUnavailable: 0, Start: time.Second, Stop: time.Second, Grace: 30 * time.Second}

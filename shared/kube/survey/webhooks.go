@@ -56,17 +56,17 @@ type write struct {
 }
 
 var writes = []write{
-	{"new pods", "", "pods", "CREATE", "pod"},
-	{"evictions", "", "pods/eviction", "CREATE", "pod"},
-	{"deletions of pods", "", "pods", "DELETE", "pod"},
-	{"the binding of pods", "", "pods/binding", "CREATE", "pod"},
-	{"the status of pods", "", "pods/status", "UPDATE", "pod"},
-	{"new nodes", "", "nodes", "CREATE", "node"},
-	{"nodes", "", "nodes", "UPDATE", "node"},
-	{"the status of nodes", "", "nodes/status", "UPDATE", "node"},
-	{"deletions of nodes", "", "nodes", "DELETE", "node"},
-	{"leases of new nodes", "coordination.k8s.io", "leases", "CREATE", "lease"},
-	{"leases of nodes", "coordination.k8s.io", "leases", "UPDATE", "lease"},
+	{words: "new pods", resource: "pods", operation: "CREATE", of: "pod"},
+	{words: "evictions", resource: "pods/eviction", operation: "CREATE", of: "pod"},
+	{words: "deletions of pods", resource: "pods", operation: "DELETE", of: "pod"},
+	{words: "the binding of pods", resource: "pods/binding", operation: "CREATE", of: "pod"},
+	{words: "the status of pods", resource: "pods/status", operation: "UPDATE", of: "pod"},
+	{words: "new nodes", resource: "nodes", operation: "CREATE", of: "node"},
+	{words: "nodes", resource: "nodes", operation: "UPDATE", of: "node"},
+	{words: "the status of nodes", resource: "nodes/status", operation: "UPDATE", of: "node"},
+	{words: "deletions of nodes", resource: "nodes", operation: "DELETE", of: "node"},
+	{words: "leases of new nodes", group: "coordination.k8s.io", resource: "leases", operation: "CREATE", of: "lease"},
+	{words: "leases of nodes", group: "coordination.k8s.io", resource: "leases", operation: "UPDATE", of: "lease"},
 }
 
 // asks reports whether a rule applies to a write.

@@ -183,14 +183,14 @@ func letsOneWriterWin(t *testing.T, b store.Objects) {
 // Refusals tests how errors of S3 are returned. open returns a bucket whose calls all fail with the code.
 func Refusals(t *testing.T, open func(t *testing.T, code string) store.Objects) {
 	for code, want := range map[string]struct{ absent, conflict, deleted bool }{
-		"NoSuchKey":                  {true, true, true},
-		"NoSuchVersion":              {true, false, false},
-		"NotFound":                   {true, false, true},
-		"MethodNotAllowed":           {true, false, false},
-		"PreconditionFailed":         {false, true, true},
-		"ConditionalRequestConflict": {false, true, true},
-		"AccessDenied":               {false, false, false},
-		"SlowDown":                   {false, false, false},
+		"NoSuchKey":                  {absent: true, conflict: true, deleted: true},
+		"NoSuchVersion":              {absent: true},
+		"NotFound":                   {absent: true, deleted: true},
+		"MethodNotAllowed":           {absent: true},
+		"PreconditionFailed":         {conflict: true, deleted: true},
+		"ConditionalRequestConflict": {conflict: true, deleted: true},
+		"AccessDenied":               {},
+		"SlowDown":                   {},
 	} {
 		t.Run(code, func(t *testing.T) {
 			b, ctx := open(t, code), t.Context()

@@ -77,20 +77,22 @@ func TestSetTarget(t *testing.T) {
 		want             upgrade.Target
 		pinned, complete bool
 	}{
-		"is the release of the spec":                {nil, "", upgrade.Target{Release: "r3"}, false, false},
-		"is the requested release":                  {nil, "r4", upgrade.Target{Release: "r4"}, false, false},
-		"keeps the content of the deployed release": {nil, "r1", upgrade.Target{Release: "r1", SHA256: "sha1"}, true, false},
-		"is the target of the upgrade that stopped": {stopped(upgrade.OriginCommand), "", r2, true, true},
-		"is the spec's after a rollback stopped":    {stopped(upgrade.OriginRollback), "", upgrade.Target{Release: "r3"}, false, false},
-		"is the spec's after an upgrade":            {done, "", upgrade.Target{Release: "r3"}, false, false},
+		"is the release of the spec":                {want: upgrade.Target{Release: "r3"}},
+		"is the requested release":                  {requested: "r4", want: upgrade.Target{Release: "r4"}},
+		"keeps the content of the deployed release": {requested: "r1", want: upgrade.Target{Release: "r1", SHA256: "sha1"}, pinned: true},
+		"is the target of the upgrade that stopped": {last: stopped(upgrade.OriginCommand), want: r2, pinned: true, complete: true},
+		"is the spec's after a rollback stopped":    {last: stopped(upgrade.OriginRollback), want: upgrade.Target{Release: "r3"}},
+		"is the spec's after an upgrade":            {last: done, want: upgrade.Target{Release: "r3"}},
 		"keeps the content of the stopped upgrade": {
-			stopped(upgrade.OriginCommand), "r2", upgrade.Target{Release: "r2", SHA256: "sha2"}, true, false,
+			last: stopped(upgrade.OriginCommand), requested: "r2", want: upgrade.Target{Release: "r2", SHA256: "sha2"}, pinned: true,
 		},
-		"reads the release of a finished upgrade": {done, "r2", upgrade.Target{Release: "r2"}, false, false},
+		"reads the release of a finished upgrade": {last: done, requested: "r2", want: upgrade.Target{Release: "r2"}},
 		"keeps the deployed content after a stop": {
-			stopped(upgrade.OriginCommand), "r1", upgrade.Target{Release: "r1", SHA256: "sha1"}, true, false,
+			last: stopped(upgrade.OriginCommand), requested: "r1", want: upgrade.Target{Release: "r1", SHA256: "sha1"}, pinned: true,
 		},
-		"is another release than the upgrade's when": {stopped(upgrade.OriginCommand), "r4", upgrade.Target{Release: "r4"}, false, false},
+		"is another release than the upgrade's when": {
+			last: stopped(upgrade.OriginCommand), requested: "r4", want: upgrade.Target{Release: "r4"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := Route{Spec: &api.Cluster{}, From: r1, Last: test.last}
@@ -111,10 +113,10 @@ func TestSetTarget(t *testing.T) {
 
 func TestSetVersion(t *testing.T) {
 	for name, test := range map[string]struct{ requested, stated, of, want string }{
-		"is the requested one":              {"1.34", "1.35", "r2", "1.34"},
-		"is the spec's for its release":     {"", "1.35", "r2", "1.35"},
-		"is the release's for another one":  {"", "1.35", "r1", "1.36"},
-		"is the release's without the spec": {"", "", "r2", "1.36"},
+		"is the requested one":              {requested: "1.34", stated: "1.35", of: "r2", want: "1.34"},
+		"is the spec's for its release":     {stated: "1.35", of: "r2", want: "1.35"},
+		"is the release's for another one":  {stated: "1.35", of: "r1", want: "1.36"},
+		"is the release's without the spec": {of: "r2", want: "1.36"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := Route{Spec: &api.Cluster{}, New: &api.Release{}, To: upgrade.Target{Release: "r2"}}

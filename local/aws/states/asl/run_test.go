@@ -305,20 +305,25 @@ func TestRetries(t *testing.T) {
 		transitions int
 		output      string
 	}{
-		"none needed":   {nil, 1, 0, 1, `{"Payload":{"n":0}}`},
-		"one is enough": {[]string{"Throttled"}, 2, 2 * time.Second, 2, `{"Payload":{"n":1}}`},
+		"none needed":   {attempts: 1, transitions: 1, output: `{"Payload":{"n":0}}`},
+		"one is enough": {errors: []string{"Throttled"}, attempts: 2, took: 2 * time.Second, transitions: 2, output: `{"Payload":{"n":1}}`},
 		"delays grow up to the longest": {
-			[]string{"Throttled", "Throttled", "Throttled", "Throttled"}, 5, (2 + 6 + 10 + 10) * time.Second, 5, `{"Payload":{"n":4}}`,
+			errors: []string{"Throttled", "Throttled", "Throttled", "Throttled"}, attempts: 5, took: (2 + 6 + 10 + 10) * time.Second,
+			transitions: 5, output: `{"Payload":{"n":4}}`,
 		},
 		"when they are used up the error stays": {
-			[]string{"Throttled", "Throttled", "Throttled", "Throttled", "Throttled"}, 5, 28 * time.Second, 6, `{"Error":"Throttled"}`,
+			errors: []string{"Throttled", "Throttled", "Throttled", "Throttled", "Throttled"}, attempts: 5, took: 28 * time.Second,
+			transitions: 6, output: `{"Error":"Throttled"}`,
 		},
-		"jitter takes a part of the delay": {[]string{"Jitter"}, 2, 4 * time.Second, 2, `{"Payload":{"n":1}}`},
+		"jitter takes a part of the delay": {
+			errors: []string{"Jitter"}, attempts: 2, took: 4 * time.Second, transitions: 2, output: `{"Payload":{"n":1}}`,
+		},
 		"each retrier counts for itself": {
-			[]string{"Throttled", "Jitter", "Throttled"}, 4, (2 + 4 + 6) * time.Second, 4, `{"Payload":{"n":3}}`,
+			errors: []string{"Throttled", "Jitter", "Throttled"}, attempts: 4, took: (2 + 4 + 6) * time.Second, transitions: 4,
+			output: `{"Payload":{"n":3}}`,
 		},
-		"none at all":                    {[]string{"Never"}, 1, 0, 2, `{"Error":"Never"}`},
-		"an error that no retrier names": {[]string{"Other"}, 1, 0, 2, `{"Error":"Other"}`},
+		"none at all":                    {errors: []string{"Never"}, attempts: 1, transitions: 2, output: `{"Error":"Never"}`},
+		"an error that no retrier names": {errors: []string{"Other"}, attempts: 1, transitions: 2, output: `{"Error":"Other"}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -359,20 +364,22 @@ func TestTaskTokens(t *testing.T) {
 		// pending answers until their task has reported its end
 		answers int
 	}{
-		"the answer is the result": {func(w *world, token string) {
+		"the answer is the result": {answer: func(w *world, token string) {
 			must(w.tokens.Succeed(token, json.RawMessage(`{"ok": true}`)))
-		}, Succeeded, `{"ok":true}`, "", 0, 1},
-		"a failure is the failure": {func(w *world, token string) {
+		}, status: Succeeded, output: `{"ok":true}`, answers: 1},
+		"a failure is the failure": {answer: func(w *world, token string) {
 			must(w.tokens.Fail(token, "StackFailed", "no"))
-		}, Failed, "", "StackFailed", 0, 1},
-		"silence is a timeout": {func(*world, string) {}, Succeeded, `[{"Error":"States.HeartbeatTimeout"}]`, "", time.Minute, 0},
-		"heartbeats put it off": {func(w *world, token string) {
+		}, status: Failed, fault: "StackFailed", answers: 1},
+		"silence is a timeout": {
+			answer: func(*world, string) {}, status: Succeeded, output: `[{"Error":"States.HeartbeatTimeout"}]`, took: time.Minute,
+		},
+		"heartbeats put it off": {answer: func(w *world, token string) {
 			beat(w, token, 3)
 			must(w.tokens.Succeed(token, json.RawMessage(`1`)))
-		}, Succeeded, `1`, "", 150 * time.Second, 1},
-		"not beyond the timeout": {func(w *world, token string) {
+		}, status: Succeeded, output: `1`, took: 150 * time.Second, answers: 1},
+		"not beyond the timeout": {answer: func(w *world, token string) {
 			beat(w, token, 12)
-		}, Succeeded, `[{"Error":"States.Timeout"}]`, "", 600 * time.Second, 0},
+		}, status: Succeeded, output: `[{"Error":"States.Timeout"}]`, took: 600 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -129,11 +129,11 @@ func TestAbortedDrainLeavesNothing(t *testing.T) {
 		labeled  bool
 		held     bool
 	}{
-		"the drain made all settings": {`{}`, false, false, false},
-		"an operator had cordoned it": {`{"spec":{"unschedulable":true}}`, true, false, false},
+		"the drain made all settings": {before: `{}`},
+		"an operator had cordoned it": {before: `{"spec":{"unschedulable":true}}`, cordoned: true},
 		"an operator had excluded it from load balancers, and held the autoscaler": {
-			`{"metadata":{"labels":{"node.kubernetes.io/exclude-from-external-load-balancers":"true"},` +
-				`"annotations":{"cluster-autoscaler.kubernetes.io/scale-down-disabled":"true"}}}`, false, true, true,
+			before: `{"metadata":{"labels":{"node.kubernetes.io/exclude-from-external-load-balancers":"true"},` +
+				`"annotations":{"cluster-autoscaler.kubernetes.io/scale-down-disabled":"true"}}}`, labeled: true, held: true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

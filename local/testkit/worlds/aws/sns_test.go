@@ -14,12 +14,18 @@ import (
 func TestTopicNotices(t *testing.T) {
 	tests := map[string]struct{ subject, message, wantSubject, wantMessage string }{
 		"as they are": {
-			"drover: demo is Ready", "the cluster is\nwhat it should be", "drover: demo is Ready", "the cluster is\nwhat it should be",
+			subject: "drover: demo is Ready", message: "the cluster is\nwhat it should be", wantSubject: "drover: demo is Ready",
+			wantMessage: "the cluster is\nwhat it should be",
 		},
-		"a subject beyond ASCII":    {"drover: Ünï\ncode", "m", "drover: ?n??code", "m"},
-		"a subject that is long":    {strings.Repeat("x", 300), "m", strings.Repeat("x", 99), "m"},
-		"a message that is long":    {"s", strings.Repeat("x", 40<<10), "s", strings.Repeat("x", 32<<10) + "\n…"},
-		"cut in a character's half": {"s", "x" + strings.Repeat("ü", 20<<10), "s", "x" + strings.Repeat("ü", 16<<10-1) + "\n…"},
+		"a subject beyond ASCII": {subject: "drover: Ünï\ncode", message: "m", wantSubject: "drover: ?n??code", wantMessage: "m"},
+		"a subject that is long": {subject: strings.Repeat("x", 300), message: "m", wantSubject: strings.Repeat("x", 99), wantMessage: "m"},
+		"a message that is long": {
+			subject: "s", message: strings.Repeat("x", 40<<10), wantSubject: "s", wantMessage: strings.Repeat("x", 32<<10) + "\n…",
+		},
+		"cut in a character's half": {
+			subject: "s", message: "x" + strings.Repeat("ü", 20<<10), wantSubject: "s",
+			wantMessage: "x" + strings.Repeat("ü", 16<<10-1) + "\n…",
+		},
 	}
 	a := harness.Start(t)
 	topic := sns.NewTopic(a.Config(), a.Topic())

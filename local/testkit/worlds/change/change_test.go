@@ -151,10 +151,15 @@ func TestFailedChangeSet(t *testing.T) {
 		reason string
 		again  bool
 	}{
-		"for a moment":   {"Rate exceeded", 1, status.Ready, "UpToDate", false},
-		"for long":       {"Internal Failure", 1000, status.Failed, "Transient", true},
-		"permanently":    {"Template error: Fn::Select cannot select nonexistent value at index 3", 1, status.Failed, "ChangeRefused", false},
-		"by its wording": {"Value 'internal-failures' at 'tags' failed to satisfy constraint", 1, status.Failed, "ChangeRefused", false},
+		"for a moment": {says: "Rate exceeded", times: 1, phase: status.Ready, reason: "UpToDate"},
+		"for long":     {says: "Internal Failure", times: 1000, phase: status.Failed, reason: "Transient", again: true},
+		"permanently": {
+			says: "Template error: Fn::Select cannot select nonexistent value at index 3", times: 1, phase: status.Failed,
+			reason: "ChangeRefused",
+		},
+		"by its wording": {
+			says: "Value 'internal-failures' at 'tags' failed to satisfy constraint", times: 1, phase: status.Failed, reason: "ChangeRefused",
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -156,10 +156,14 @@ func TestRollWithAChangeOfSize(t *testing.T) {
 		least, most   int
 		nodes         int
 	}{
-		"a greater least size":  {"minSize: 1, maxSize: 5", "minSize: 3, maxSize: 5", 3, 5, 3},
-		"a lesser greatest one": {"minSize: 1, maxSize: 5", "minSize: 1, maxSize: 2", 1, 2, 2},
-		"another strategy":      {"minSize: 1, maxSize: 3", "minSize: 1, maxSize: 3, update: {strategy: InstanceRefresh}", 1, 3, 2},
-		"back again":            {"minSize: 1, maxSize: 3, update: {strategy: InstanceRefresh}", "minSize: 1, maxSize: 3", 1, 3, 2},
+		"a greater least size":  {before: "minSize: 1, maxSize: 5", after: "minSize: 3, maxSize: 5", least: 3, most: 5, nodes: 3},
+		"a lesser greatest one": {before: "minSize: 1, maxSize: 5", after: "minSize: 1, maxSize: 2", least: 1, most: 2, nodes: 2},
+		"another strategy": {
+			before: "minSize: 1, maxSize: 3", after: "minSize: 1, maxSize: 3, update: {strategy: InstanceRefresh}", least: 1, most: 3, nodes: 2,
+		},
+		"back again": {
+			before: "minSize: 1, maxSize: 3, update: {strategy: InstanceRefresh}", after: "minSize: 1, maxSize: 3", least: 1, most: 3, nodes: 2,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := harness.Start(t)

@@ -394,12 +394,12 @@ func TestRetainedRolesOfOtherClusters(t *testing.T) {
 	long := strings.Repeat("a", 40)
 	short := names.Stack(long, "")[:24] + "-ClusterRole-6"
 	for _, r := range []struct{ name, path, cluster, region string }{
-		{"drover-shop-control-plane-ClusterRole-1", names.ClusterRoles, "shop", harness.Region},
-		{"drover-shop-control-plane-ClusterRole-2", names.ClusterRoles, "shop", "us-east-1"},
-		{"drover-shop-control-plane-ClusterRole-3", "/", "shop", harness.Region},
-		{"drover-shop-control-plane-ClusterRole-4", names.ClusterRoles, "shop", ""},
-		{"drover-shop-two-control-plane-ClusterRole-5", names.ClusterRoles, "shop-two", harness.Region},
-		{short, names.ClusterRoles, long, harness.Region},
+		{name: "drover-shop-control-plane-ClusterRole-1", path: names.ClusterRoles, cluster: "shop", region: harness.Region},
+		{name: "drover-shop-control-plane-ClusterRole-2", path: names.ClusterRoles, cluster: "shop", region: "us-east-1"},
+		{name: "drover-shop-control-plane-ClusterRole-3", path: "/", cluster: "shop", region: harness.Region},
+		{name: "drover-shop-control-plane-ClusterRole-4", path: names.ClusterRoles, cluster: "shop"},
+		{name: "drover-shop-two-control-plane-ClusterRole-5", path: names.ClusterRoles, cluster: "shop-two", region: harness.Region},
+		{name: short, path: names.ClusterRoles, cluster: long, region: harness.Region},
 	} {
 		role := iam.Role{
 			Name: r.name, Path: r.path, Tags: map[string]string{names.TagCluster: r.cluster},

@@ -37,28 +37,28 @@ func TestClusterIsAuditedInEveryPhase(t *testing.T) {
 		replaced, repairs int
 		finding           string
 	}{
-		"its newest spec is invalid": {status.Ready, func(_ *testing.T, a *harness.Account) {
+		"its newest spec is invalid": {phase: status.Ready, bring: func(_ *testing.T, a *harness.Account) {
 			a.Upload("clusters/demo.yaml", "kind: Cluster")
-		}, 1, 1, "stack addons-on-nodes is missing"},
-		"its newest spec names a release that is not there": {status.Ready, func(_ *testing.T, a *harness.Account) {
+		}, replaced: 1, repairs: 1, finding: "stack addons-on-nodes is missing"},
+		"its newest spec names a release that is not there": {phase: status.Ready, bring: func(_ *testing.T, a *harness.Account) {
 			a.Upload("clusters/demo.yaml", strings.Replace(harness.Spec("demo", "  tags: {team: b}\n"), "name: r1", "name: absent", 1))
-		}, 1, 1, "stack addons-on-nodes is missing"},
-		"its last change was rolled back": {status.Failed, func(_ *testing.T, a *harness.Account) {
+		}, replaced: 1, repairs: 1, finding: "stack addons-on-nodes is missing"},
+		"its last change was rolled back": {phase: status.Failed, bring: func(_ *testing.T, a *harness.Account) {
 			a.OnResource(failUpdateOf("AWS::EKS::Addon"))
 			a.Upload("clusters/demo.yaml", harness.Spec("demo", "  addons: [{name: vpc-cni, version: v1.20.4-eksbuild.2}]\n"))
-		}, 1, 0, "stack addons-on-nodes is missing"},
-		"its newest spec requests a refused change": {status.Stopped, func(_ *testing.T, a *harness.Account) {
+		}, replaced: 1, finding: "stack addons-on-nodes is missing"},
+		"its newest spec requests a refused change": {phase: status.Stopped, bring: func(_ *testing.T, a *harness.Account) {
 			a.Upload("clusters/demo.yaml", strings.Replace(harness.Spec("demo", ""), "10.0.0.0/16", "10.1.0.0/16", 1))
-		}, 1, 0, "is not Ready since"},
-		"it is being upgraded": {status.Upgrading, func(t *testing.T, a *harness.Account) {
+		}, replaced: 1, finding: "is not Ready since"},
+		"it is being upgraded": {phase: status.Upgrading, bring: func(t *testing.T, a *harness.Account) {
 			require.NoError(t, a.State().UpdateStatus(t.Context(), "demo", func(s *status.Status) { s.Phase = status.Upgrading }))
-		}, 1, 0, "stack addons-on-nodes is missing"},
-		"it is paused": {status.Stopped, func(_ *testing.T, a *harness.Account) {
+		}, replaced: 1, finding: "stack addons-on-nodes is missing"},
+		"it is paused": {phase: status.Stopped, bring: func(_ *testing.T, a *harness.Account) {
 			a.Upload("clusters/demo.yaml", harness.Spec("demo", "  paused: true\n"))
-		}, 0, 0, "is not Ready since"},
-		"its spec is deleted, and it is protected": {status.Stopped, func(_ *testing.T, a *harness.Account) {
+		}, finding: "is not Ready since"},
+		"its spec is deleted, and it is protected": {phase: status.Stopped, bring: func(_ *testing.T, a *harness.Account) {
 			a.Remove("clusters/demo.yaml", "")
-		}, 1, 0, "is not Ready since"},
+		}, replaced: 1, finding: "is not Ready since"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

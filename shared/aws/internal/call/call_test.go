@@ -49,23 +49,25 @@ func TestError(t *testing.T) {
 		fault  any
 	}{
 		"EC2 throttles": {
-			describeSubnets, 503, throttled, "DescribeSubnets: api error RequestLimitExceeded: less", "RequestLimitExceeded",
-			new(*fault.Throttled),
+			call: describeSubnets, status: 503, body: throttled, text: "DescribeSubnets: api error RequestLimitExceeded: less",
+			code: "RequestLimitExceeded", fault: new(*fault.Throttled),
 		},
 		"a typed error of Elastic Load Balancing": {
-			deleteLoadBalancer, 400,
-			`<ErrorResponse><Error><Code>LoadBalancerNotFound</Code><Message>no</Message></Error><RequestId>x</RequestId></ErrorResponse>`,
-			"DeleteLoadBalancer: api error LoadBalancerNotFound: no", "LoadBalancerNotFound", new(*fault.Internal),
+			call: deleteLoadBalancer, status: 400,
+			body: `<ErrorResponse><Error><Code>LoadBalancerNotFound</Code><Message>no</Message></Error><RequestId>x</RequestId></ErrorResponse>`,
+			text: "DeleteLoadBalancer: api error LoadBalancerNotFound: no", code: "LoadBalancerNotFound", fault: new(*fault.Internal),
 		},
 		"the page of a proxy": {
-			describeSubnets, 502, "<html>bad gateway", "DescribeSubnets: api error HTTP502: no error was reported", "HTTP502", new(*fault.Transient),
+			call: describeSubnets, status: 502, body: "<html>bad gateway", text: "DescribeSubnets: api error HTTP502: no error was reported",
+			code: "HTTP502", fault: new(*fault.Transient),
 		},
 		"a refusal without a body": {
-			describeSubnets, 403, "", "DescribeSubnets: api error HTTP403: no error was reported", "HTTP403", new(*fault.Internal),
+			call: describeSubnets, status: 403, text: "DescribeSubnets: api error HTTP403: no error was reported", code: "HTTP403",
+			fault: new(*fault.Internal),
 		},
 		"a response that is cut off": {
-			describeSubnets, 200, "<DescribeSubnetsResponse><subnetSet><item>", "reading the response to DescribeSubnets: ", "",
-			new(*fault.Transient),
+			call: describeSubnets, status: 200, body: "<DescribeSubnetsResponse><subnetSet><item>",
+			text: "reading the response to DescribeSubnets: ", fault: new(*fault.Transient),
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
