@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	cfntypes "github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
@@ -26,6 +27,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/drover-run/drover/local/kubernetes/workload"
+	"github.com/drover-run/drover/shared/aws/lambda"
+	"github.com/drover-run/drover/shared/fault"
+	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/kube/relay"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
 )
@@ -169,6 +174,7 @@ func TestExamples(t *testing.T) {
 			cloud.ready(t, name, cloud.upload(t, name, text(t, spec)))
 			require.Len(t, nodesOf(t, name), 3)
 			require.NotZero(t, cloud.relayed(name), "the nodes joined through the relay")
+			requireRelay(t, name, spec)
 			drainThroughRelay(t, name)
 
 			removeBudgets(t, name)
@@ -181,6 +187,28 @@ func TestExamples(t *testing.T) {
 			require.Empty(t, cloud.owned(name))
 		})
 	}
+}
+
+// requireRelay lists the nodes with drover's client as the function join. Its own connection fails, and one through the relay does not.
+func requireRelay(t *testing.T, name string, spec object) {
+	t.Helper()
+	_, session, err := cloud.Identities.AssumeRoleAs(names.RoleARN("aws", ID, cloud.Region(), "join"), names.Function("join"), "lambda.amazonaws.com")
+	require.NoError(t, err)
+	cfg := cloud.Config()
+	cfg.Credentials = credentials.NewStaticCredentialsProvider(session.AccessKeyID, session.SecretAccessKey, session.SessionToken)
+	pool := spec["spec"].(object)["pools"].([]any)[0].(object)["name"].(string)
+
+	direct, err := kube.NewClusters(cfg).Open(t.Context(), name)
+	require.NoError(t, err)
+	_, err = direct.PoolNodes(t.Context(), pool)
+	unreachable := new(fault.ClusterUnreachable)
+	require.ErrorAs(t, err, &unreachable)
+
+	through, err := kube.NewClusters(cfg, kube.WithRelay(relay.To(lambda.New(cfg)))).Open(t.Context(), name)
+	require.NoError(t, err)
+	nodes, err := through.PoolNodes(t.Context(), pool)
+	require.NoError(t, err)
+	require.Len(t, nodes, 3)
 }
 
 // drainThroughRelay drains a node as an operator does. Its pods leave within their budget.
