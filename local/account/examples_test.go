@@ -192,7 +192,8 @@ func TestExamples(t *testing.T) {
 // requireRelay lists the nodes with drover's client as the function join. Its own connection fails, and one through the relay does not.
 func requireRelay(t *testing.T, name string, spec object) {
 	t.Helper()
-	_, session, err := cloud.Identities.AssumeRoleAs(names.RoleARN("aws", ID, cloud.Region(), "join"), names.Function("join"), "lambda.amazonaws.com")
+	role := names.RoleARN("aws", ID, cloud.Region(), "join")
+	_, session, err := cloud.Identities.AssumeRoleAs(role, names.Function("join"), "lambda.amazonaws.com")
 	require.NoError(t, err)
 	cfg := cloud.Config()
 	cfg.Credentials = credentials.NewStaticCredentialsProvider(session.AccessKeyID, session.SecretAccessKey, session.SessionToken)

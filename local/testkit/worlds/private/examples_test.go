@@ -41,7 +41,7 @@ func exampleEndpoint(t *testing.T, name string) string {
 	return "  controlPlane: {endpoint: " + string(endpoint) + "}\n"
 }
 
-// unrelayed is prepare as it was before there were relays: it connects to the endpoint itself.
+// unrelayed is the function prepare without relays: it connects to the endpoint itself.
 func (l *life) unrelayed(cfg aws.Config) awslambda.Handler {
 	clusters := kube.NewClusters(cfg, kube.WithTransport(l.Reach))
 	h := &prepare.Handler{
