@@ -116,8 +116,8 @@ func TestEstimateMatchesItsPage(t *testing.T) {
 			slower[i].cost)
 	}
 	last := len(likely) - 1
-	fmt.Fprintf(&want, "| **in all** | **%.0f** | **$%.2f** | **%.0f** | **$%.2f** |\n", usually.Minutes(), likely[last].cost, slowly.Minutes(),
-		slower[last].cost)
+	fmt.Fprintf(&want, "| **in all** | **%.0f** | **$%.2f** | **%.0f** | **$%.2f** |\n", usually.Minutes(), likely[last].cost,
+		slowly.Minutes(), slower[last].cost)
 	require.Contains(t, string(page), want.String(), "docs/first-hour.md must have this table:\n%s", &want)
 	summary := fmt.Sprintf("It takes %.1f to %.1f hours, and costs $%.2f to $%.2f:", usually.Hours(), slowly.Hours(), likely[last].cost,
 		slower[last].cost)
