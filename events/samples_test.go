@@ -48,6 +48,7 @@ var samples = map[string]struct {
 		new(Sweep), []string{"ended.inputDetails", "ended.output", "ended.outputDetails", "ended.cause"},
 	},
 	"upgrade.json":                  {new(Upgrade), nil},
+	"upgrade-continues.json":        {new(Upgrade), nil},
 	"upgrade-request.json":          {new(UpgradeRequest), nil},
 	"upgrade-result.json":           {new(UpgradeResult), nil},
 	"prepare-request.json":          {new(PrepareRequest), nil},

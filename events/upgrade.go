@@ -24,6 +24,9 @@ type Upgrade struct {
 	CheckOnly bool `json:"checkOnly,omitempty"`
 	// Ended is an execution of the upgrade machine that ended without recording it. Its upgrade is stopped, and no upgrade begins.
 	Ended string `json:"ended,omitempty"`
+	// Continues is an execution that a removal of drover ended. This one takes over its upgrade, which has begun: its window no longer
+	// applies. The other fields are those of that execution.
+	Continues string `json:"continues,omitempty"`
 }
 
 // UpgradeAction is one action of the upgrade function.

@@ -32,8 +32,9 @@ func (e UpgradeEnder) End(ctx context.Context, cluster, execution string) error 
 	input := events.Upgrade{Cluster: cluster, Ended: execution}
 	if removed {
 		// An execution that Step Functions has forgotten has no input. Its upgrade ends.
-		if err := e.Upgrade.Input(ctx, execution, &input); err == nil {
-			input = inputToContinue(input)
+		own := events.Upgrade{}
+		if err := e.Upgrade.Input(ctx, execution, &own); err == nil {
+			input = inputToContinue(own, execution)
 		}
 	}
 	logging.From(ctx).Warn("upgrade ended without a report", "cluster", cluster, "execution", execution, "removed", removed)
@@ -42,14 +43,11 @@ func (e UpgradeEnder) End(ctx context.Context, cluster, execution string) error 
 	return e.Upgrade.Start(ctx, name, input)
 }
 
-// inputToContinue returns the input that continues an upgrade, as an operator would do it. A scheduled upgrade has begun, so its window no
-// longer applies, and its release is that of the spec.
-func inputToContinue(in events.Upgrade) events.Upgrade {
-	out := events.Upgrade{Cluster: in.Cluster, Rollback: in.Rollback}
-	if in.Origin == "" {
-		out.Release, out.KubernetesVersion = in.Release, in.KubernetesVersion
-	}
-	return out
+// inputToContinue returns the input that continues the upgrade of an execution: its own input. The upgrade keeps its origin, its key and
+// its release. A removal of drover does not count as a delay, so it has no due time.
+func inputToContinue(in events.Upgrade, execution string) events.Upgrade {
+	in.Continues, in.Ended, in.CheckOnly, in.Due = execution, "", false, time.Time{}
+	return in
 }
 
 // UpgradeInFlight reports whether an upgrade is in flight, according to the status.

@@ -73,7 +73,7 @@ func TestUpgradesThatAreLate(t *testing.T) {
 }
 
 func TestUpgradeAfterARemoval(t *testing.T) {
-	scheduled := events.Upgrade{Cluster: "demo", Release: "r2", Origin: "Spec", Key: "k"}
+	scheduled := events.Upgrade{Cluster: "demo", Release: "r2", Origin: "At", Key: "k", Due: noon.Add(-time.Hour)}
 	for name, test := range map[string]struct {
 		requested events.Upgrade
 		removed   bool
@@ -81,9 +81,18 @@ func TestUpgradeAfterARemoval(t *testing.T) {
 		want      events.Upgrade
 	}{
 		"continues to the release of the operator": {events.Upgrade{Cluster: "demo", Release: "r2"}, true, nil,
-			events.Upgrade{Cluster: "demo", Release: "r2"}},
-		"continues to the release of the spec, outside its window": {scheduled, true, nil, events.Upgrade{Cluster: "demo"}},
-		"continues a rollback": {events.Upgrade{Cluster: "demo", Rollback: true}, true, nil, events.Upgrade{Cluster: "demo", Rollback: true}},
+			events.Upgrade{Cluster: "demo", Release: "r2", Continues: "x"}},
+		"continues to the release of spec.upgrade.at": {
+			scheduled, true, nil, events.Upgrade{Cluster: "demo", Release: "r2", Origin: "At", Key: "k", Continues: "x"},
+		},
+		"continues to the content of a rollout": {
+			events.Upgrade{Cluster: "demo", Release: "r2", SHA256: "sha2", Origin: "Rollout", Key: "rollout 1"}, true, nil,
+			events.Upgrade{Cluster: "demo", Release: "r2", SHA256: "sha2", Origin: "Rollout", Key: "rollout 1", Continues: "x"},
+		},
+		"continues a rollback": {events.Upgrade{Cluster: "demo", Rollback: true}, true, nil,
+			events.Upgrade{Cluster: "demo", Rollback: true, Continues: "x"}},
+		"continues what was continued before": {events.Upgrade{Cluster: "demo", Release: "r2", Continues: "w"}, true, nil,
+			events.Upgrade{Cluster: "demo", Release: "r2", Continues: "x"}},
 		"ends if its input is forgotten": {scheduled, true, map[string]error{"input x": errThrottled},
 			events.Upgrade{Cluster: "demo", Ended: "x"}},
 		"ends if an operator stopped it": {scheduled, false, nil, events.Upgrade{Cluster: "demo", Ended: "x"}},

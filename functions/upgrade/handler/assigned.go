@@ -22,11 +22,11 @@ func (c *call) beginAssigned(ctx context.Context) (events.UpgradeResult, error) 
 	case err != nil:
 		return events.UpgradeResult{}, err
 	case a == nil:
-		return events.UpgradeResult{Outcome: events.UpgradeNothing, Message: "the rollout no longer assigns this upgrade"}, nil
+		return c.nothing("the rollout no longer assigns this upgrade")
 	case a.Begun:
 		return events.UpgradeResult{}, nil
 	case a.Withdrawn:
-		return events.UpgradeResult{Outcome: events.UpgradeNothing, Message: "the rollout withdrew this upgrade before it began"}, nil
+		return c.nothing("the rollout withdrew this upgrade before it began")
 	}
 	a.Begun = true
 	_, err = c.State.PutAssignment(ctx, a, etag)

@@ -4,7 +4,6 @@ package handler
 // record and the status.
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -28,15 +27,17 @@ func check(ctx context.Context, c *call) (events.UpgradeResult, error) {
 		return earlyCheck(ctx, c)
 	}
 	if in.Ended != "" {
-		how, err := c.Executions.Ended(ctx, in.Ended)
-		if err != nil {
-			return events.UpgradeResult{}, err
-		}
-		return events.UpgradeResult{}, route.Stopf("execution %s ended with the status %s", in.Ended, cmp.Or(how, "unknown"))
+		return events.UpgradeResult{}, c.describeEnd(ctx, in.Ended)
 	}
 	last, etag, err := c.State.Upgrade(ctx, in.Cluster)
 	if err != nil {
 		return events.UpgradeResult{}, err
+	}
+	if in.Continues != "" {
+		if result, err := c.takeOver(ctx, last, etag); err != nil || result.Outcome != "" {
+			return result, err
+		}
+		last, etag = c.record, c.etag
 	}
 	if result, err := c.waitForOther(ctx, last); err != nil || result.Outcome != "" {
 		return result, err
@@ -57,7 +58,7 @@ func check(ctx context.Context, c *call) (events.UpgradeResult, error) {
 		}
 	}
 	if way.Finished() {
-		return events.UpgradeResult{Outcome: events.UpgradeNothing, Message: "the cluster is at " + way.To.String()}, nil
+		return c.nothing("the cluster is at " + way.To.String())
 	}
 	if holder, err := c.State.Holder(ctx, in.Cluster, c.Executions.Running); err != nil || holder != "" {
 		if err != nil {
@@ -190,13 +191,25 @@ func (c *call) checkWanted(ctx context.Context, last *upgrade.Record) (events.Up
 		})
 }
 
+// nothing ends a check that has nothing to do. An upgrade that this execution took over has a record, which stop closes.
+func (c *call) nothing(message string) (events.UpgradeResult, error) {
+	if c.in.Continues != "" {
+		return events.UpgradeResult{}, route.Stopf("%s", message)
+	}
+	return events.UpgradeResult{Outcome: events.UpgradeNothing, Message: message}, nil
+}
+
 // hasClaimed reports whether this execution claimed the upgrade in an earlier call.
 func (c *call) hasClaimed(last *upgrade.Record) bool {
 	return last != nil && !last.State.Final() && last.Execution == c.in.Execution
 }
 
-// wait waits for the cluster. An upgrade that waits longer than upgrade.MissedAfter is missed.
+// wait waits for the cluster. An upgrade that waits longer than upgrade.MissedAfter is missed. An upgrade that this execution took over has
+// begun, so it is never missed.
 func (c *call) wait(ctx context.Context, to upgrade.Target, why string) (events.UpgradeResult, error) {
+	if c.in.Continues != "" {
+		return busy(why, backoff.MaxUpgradePause), c.recordProgress(ctx, nil, "it was interrupted, and continues when the cluster is idle: "+why)
+	}
 	late := c.Now().Sub(dueAt(c.in))
 	switch {
 	case late >= upgrade.MissedAfter:
@@ -233,7 +246,7 @@ func (c *call) miss(ctx context.Context, to upgrade.Target, message string) erro
 func (c *call) claim(ctx context.Context, last *upgrade.Record, way *route.Route) (*upgrade.Record, error) {
 	previous := route.Ended(way.Last)
 	record := upgrade.Begin(previous, startOf(c.in), way.Spec, way.From, way.To, c.in.Execution, c.Now())
-	if c.hasClaimed(last) {
+	if c.hasClaimed(last) && last.State == upgrade.Checking {
 		record.Number, record.Started, record.Insights = last.Number, last.Started, last.Insights
 	}
 	record.Stack = way.Stack

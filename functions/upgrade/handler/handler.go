@@ -174,10 +174,13 @@ func (c *call) loadOwned(ctx context.Context) (err error) {
 	}
 	current, err := c.Checker.IsCurrent(ctx, c.in.Cluster, c.record)
 	if err == nil && !current {
-		err = route.Stopf("the cluster was deleted, and possibly recreated: this upgrade belongs to the deleted one")
+		err = route.Stopf("%s", ofDeletedCluster)
 	}
 	return err
 }
+
+// ofDeletedCluster is why an upgrade of an earlier cluster of the same name stops.
+const ofDeletedCluster = "the cluster was deleted, and possibly recreated: this upgrade belongs to the deleted one"
 
 // write writes the record, unless another execution has written it since.
 func (c *call) write(ctx context.Context) (err error) {

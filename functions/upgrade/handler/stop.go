@@ -22,7 +22,7 @@ func stop(ctx context.Context, c *call) (result events.UpgradeResult, err error)
 	if c.record, c.etag, err = c.State.Upgrade(ctx, c.in.Cluster); err != nil {
 		return events.UpgradeResult{}, err
 	}
-	if c.record == nil || c.record.Execution != cmp.Or(c.in.Ended, c.in.Execution) {
+	if c.record == nil || !c.mayStop(c.record.Execution) {
 		return events.UpgradeResult{Outcome: events.UpgradeStopped, Message: why}, nil
 	}
 	if !c.record.State.Final() {
@@ -36,6 +36,11 @@ func stop(ctx context.Context, c *call) (result events.UpgradeResult, err error)
 	}
 	message := outcomeMessage(c.in.Cluster, c.record, why, interrupted)
 	return events.UpgradeResult{Outcome: events.UpgradeStopped, Message: message}, c.recordStop(ctx, message)
+}
+
+// mayStop reports whether this execution may stop the upgrade of an execution: its own, or the one that it ends or continues.
+func (c *call) mayStop(owner string) bool {
+	return owner == cmp.Or(c.in.Ended, c.in.Execution) || c.in.Continues != "" && owner == c.in.Continues
 }
 
 // interruptedStep describes how far the open step came. It returns "" for a step that was not started or was rolled back. A step that was

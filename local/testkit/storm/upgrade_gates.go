@@ -131,9 +131,9 @@ type upload struct {
 const maxUpgradeDelay = 30 * time.Minute
 
 // seeUpgrade observes the begin of upgrades. Windows restrict the begin: an upgrade that waits for its cluster has
-// begun.
+// begun, and so has one that a removal of drover interrupted.
 func (w *world) seeUpgrade(in events.UpgradeRequest) {
-	if in.Action != events.UpgradeCheck || in.CheckOnly || in.Ended != "" || w.observed.seenUpgrades[in.Execution] {
+	if in.Action != events.UpgradeCheck || in.CheckOnly || in.Ended != "" || in.Continues != "" || w.observed.seenUpgrades[in.Execution] {
 		return
 	}
 	w.observed.seenUpgrades[in.Execution] = true
