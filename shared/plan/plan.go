@@ -343,7 +343,8 @@ func text(b bool) string {
 
 // droverToken matches drover's ClientRequestTokens: those of Token, with the prefixes and suffixes of functions/change.
 var droverToken = regexp.MustCompile(
-	`^((then|settle|rollback)-)*(create|update|delete)-[0-9a-f]{32}(-[0-9a-f]{12})?$|^(delete|pace)-[0-9a-f]{40}$`)
+	`^((then|settle|rollback|repair)-)*(create|update|delete)-[0-9a-f]{32}(-repeated(-[0-9]+)?)?(-[0-9a-f]{12})?$|` +
+		`^(delete|pace)-[0-9a-f]{40}$`)
 
 // IsToken reports whether a ClientRequestToken is drover's.
 func IsToken(token string) bool { return droverToken.MatchString(token) }

@@ -341,6 +341,8 @@ func TestIsToken(t *testing.T) {
 		token := Change{StackName: "s", Operation: operation}.Token("v", 3)
 		for _, ours := range []string{
 			token, token + "-0123456789ab", "then-" + token + "-0123456789ab", "settle-then-" + token + "-0123456789ab", "rollback-" + token,
+			"repair-" + token + "-0123456789ab", token + "-repeated-0123456789ab", "then-" + token + "-repeated-12-0123456789ab",
+			"rollback-" + token + "-repeated",
 		} {
 			require.True(t, IsToken(ours), ours)
 		}

@@ -270,7 +270,8 @@ func (c *call) execute(ctx context.Context, deployed stack.Deployed, parameters 
 	switch {
 	case creating:
 		again = setFirstValues(c.change.Parameters, parameters)
-	case c.beginsRepair(deployed):
+	case c.beginsRepair(deployed): // this execution may have updated the stack before, with the token
+		token = "repair-" + token
 		again, c.change.TemplateKey, c.change.Tags[names.TagChecksum] = true, c.change.RepairKey, names.ChecksumRepair
 	case c.change.RepairKey != "":
 		token, c.change.Tags[names.TagSettled] = "then-"+token, c.token

@@ -28,6 +28,9 @@ func TestRepair(t *testing.T) {
 			require.Equal(t, "https://state/templates/repair", a.sets[0].template)
 			require.Equal(t, names.ChecksumRepair, a.sets[0].tags[names.TagChecksum])
 			require.True(t, a.waiter(t).Again)
+			// CloudFormation would take an update with the token of this execution's earlier update for that one.
+			require.True(t, strings.HasPrefix(a.sets[0].token, "repair-update-"), a.sets[0].token)
+			require.Equal(t, a.sets[0].token, a.waiter(t).ClientRequestToken)
 		}
 	})
 	t.Run("adds it again, with another token", func(t *testing.T) {
