@@ -26,10 +26,18 @@ func (p *plot) recreateRole(r *rand.Rand) {
 	at, after := p.amid(r), time.Duration(5+r.IntN(85))*time.Minute
 	cluster := slices.Sorted(maps.Keys(p.last))[0]
 	p.acts = append(p.acts,
-		act{at: at, cluster: cluster, what: "recreate the role of " + role, do: func(w *world) { w.RecreateRole(role) }},
+		act{at: at, cluster: cluster, what: "recreate the role of " + role, do: func(w *world) { w.deleteAndCreateRole(role) }},
 		act{at: at + after, cluster: cluster, what: "restore the access of " + role, do: func(w *world) { w.restoreAccess(role) }},
 	)
 	p.sortActs()
+}
+
+// deleteAndCreateRole recreates the role of a function. IAM denies calls that are in flight, because their session is of the deleted role.
+func (w *world) deleteAndCreateRole(role string) {
+	w.observed.Lock()
+	w.observed.recreatedRoles[role] = time.Now()
+	w.observed.Unlock()
+	w.RecreateRole(role)
 }
 
 // restoreAccess runs the commands that the status of a refused cluster names, in every cluster.

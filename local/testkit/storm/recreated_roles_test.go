@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/drover-run/drover/local/engine/endpoint"
 	"github.com/drover-run/drover/local/testkit/harness"
 	"github.com/drover-run/drover/shared/names"
 )
@@ -35,5 +36,18 @@ func TestRecreatedRoles(t *testing.T) {
 			require.Empty(t, o.Violations, story(o))
 			require.Zero(t, o.Acts["nudge"], "no operator had to act:\n%s", story(o))
 		})
+	}
+}
+
+// IAM denies a call that has a session of a deleted role. The check excuses such a call, and no later one.
+func TestCallOfADeletedRole(t *testing.T) {
+	deleted := time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)
+	for began, wrong := range map[time.Time]int{deleted.Add(-time.Second): 0, deleted: 1} {
+		w := &world{turns: newTurns(nil), observed: newObserved(), out: &Outcome{Checks: map[int]int{}}}
+		w.observed.recreatedRoles["drain"] = deleted
+		w.seeAnswer(endpoint.Call{
+			Time: began, Caller: "arn:aws:sts::1:assumed-role/r/drain", Service: "lambda", Action: "InvokeFunction", ErrorCode: "AccessDenied",
+		})
+		require.Len(t, w.observed.violations, wrong)
 	}
 }

@@ -79,6 +79,8 @@ var found = map[uint64]string{
 	205396818691: "the events of the second of two stacks of one name were lost",
 	205396819176: "drover was removed during the checks of an upgrade at a time",
 	205396818643: "drover was removed during an upgrade, and the cluster was busy for days",
+	700000000008: "the role of a function was deleted during one of its calls",
+	700000000152: "a relay was deleted while an execution had updated the control plane already",
 }
 
 func TestFoundLives(t *testing.T) {
