@@ -81,16 +81,16 @@ func alarmTable(f functions, m machines, n notices, concurrency float64) []alarm
 			runsIn("Halted"), 0,
 		},
 		{
-			"lambda-concurrency", "Functions of this account use more than 80 % of Lambda's concurrency. Above the limit Lambda throttles drover",
-			concurrencyOf("ConcurrentExecutions"), nearLimit * concurrency,
-		},
-		{
-			"lambda-concurrency-claimed", "Running functions and reservations take more than 80 % of Lambda's concurrency. " +
+			// Claimed are the running functions and the reservations. An alarm on ConcurrentExecutions would add nothing: it is never higher.
+			"lambda-concurrency", "Running functions and reservations of this account take more than 80 % of Lambda's concurrency. " +
 				"Above the limit Lambda throttles drover",
 			concurrencyOf("ClaimedAccountConcurrency"), nearLimit * concurrency,
 		},
 	}
 	for _, each := range functionTable {
+		if each.deadLettersAlarm {
+			continue
+		}
 		fn, name := f[each.name], names.Function(each.name)
 		out = append(out,
 			alarm{each.name + "-errors", "The function " + name + " failed: its log shows why", fn.MetricErrors(perPeriod()), 0},

@@ -212,7 +212,7 @@ func newSweep(scope constructs.Construct, f functions, n notices) {
 	role := newRole(scope, "SweepScheduleRole", roleProps{
 		suffix:      "scheduler",
 		service:     "scheduler.amazonaws.com",
-		description: "drover: invokes the sweep and the evaluation of rollouts on schedule",
+		description: "drover: invokes the sweep and the planning of rollouts on schedule",
 		grants: []grant{
 			{actions: []string{"lambda:InvokeFunction"}, resources: []string{functionARN("sweep"), functionARN("rollout")}},
 			{why: "Undelivered invocations.", actions: []string{"sqs:SendMessage"}, resources: []string{deadLettersARN}},
@@ -228,11 +228,7 @@ func newSweep(scope constructs.Construct, f functions, n notices) {
 			id: "AuditSchedule", name: names.Function("audit"), description: "Compares every cluster with its spec",
 			rate: everyMinutes(backoff.AuditPeriod), function: "sweep", input: `{"scheduledTime":"<aws.scheduler.scheduled-time>","audit":true}`,
 		},
-		// Windows open and soaks end without an event. Without an active run, a call is one read.
-		{
-			id: "RolloutSchedule", name: names.Function("rollout"), description: "Evaluates the active runs of rollouts",
-			rate: everyMinutes(backoff.SweepPeriod), function: "rollout", input: `{}`,
-		},
+		// The sweep evaluates active runs.
 		{
 			id: "RolloutAuditSchedule", name: names.Function("rollout-audit"), description: "Plans all rollouts again",
 			rate: everyMinutes(backoff.RolloutAuditPeriod), function: "rollout", input: `{"audit":true}`,

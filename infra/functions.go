@@ -35,6 +35,10 @@ type function struct {
 	plans bool
 	// async functions are invoked by events. Events that they fail to handle go to the dead-letter queue.
 	async bool
+	// deadLettersAlarm reports that the alarm dead-letters is the only one for failures and throttles of the function. An alarm costs $0.10 a
+	// month: https://aws.amazon.com/cloudwatch/pricing/. Only events invoke the function, and Lambda delivers an event that it failed to
+	// handle, or that Lambda throttled for an hour, to the dead-letter queue.
+	deadLettersAlarm bool
 	// env lists the variables beyond those that every function has.
 	env map[string]string
 }
@@ -53,7 +57,7 @@ var functionTable = []function{
 	{
 		name: "rollout", description: "Plans rollouts, evaluates their runs and assigns releases to clusters",
 		// Plans and records of 10,000 clusters.
-		notifies: true, timeout: 120, memory: 1024, async: true,
+		notifies: true, timeout: 120, memory: 1024, async: true, deadLettersAlarm: true,
 	},
 	{
 		name: "plan", description: "Renders a cluster, compares it with its stacks, and plans the ordered changes with their reasons",
@@ -106,7 +110,7 @@ var functionTable = []function{
 	{
 		name: "fleet", description: "Carries out the assignments of rollouts in this cell and reports facts about its clusters",
 		// It may read a thousand clusters.
-		timeout: 120, memory: 512, async: true,
+		timeout: 120, memory: 512, async: true, deadLettersAlarm: true,
 		env: map[string]string{"DROVER_CONVERGE_ARN": convergeARN},
 	},
 }

@@ -354,11 +354,11 @@ var functionGrants = map[string][]grant{
 		state(s3ReadDelete, "waiters/"),
 		state(s3ReadWriteDelete, "due/"),
 		state(s3ReadWrite, "status/", "leases/", names.HandledChannels, names.CellLooks),
-		state(s3Read, names.CellAssigned, names.CellReports),
+		state(s3Read, names.CellAssigned, names.CellReports, names.ActiveRuns),
 		{
-			why:       "While a run has members in this cell, their facts are kept fresh.",
+			why:       "Active runs are evaluated, and the facts of their members are kept fresh.",
 			actions:   []string{"lambda:InvokeFunction"},
-			resources: []string{functionARN("fleet")},
+			resources: []string{functionARN("fleet"), functionARN("rollout")},
 		},
 		{
 			why:       "The statuses of clusters that were deleted long ago expire.",

@@ -242,6 +242,7 @@ func TestFunctionRolesHaveOnlyTheirCalls(t *testing.T) {
 			"s3:PutObject on state/channels.json*", "s3:GetObject on state/assignments/*", "s3:GetObject on state/fleet/freezes.json*",
 			"s3:GetObject on state/fleet/assigned/*", "s3:GetObject on state/fleet/facts/*", "s3:GetObject on state/fleet/looks.json*",
 			"s3:PutObject on state/fleet/looks.json*", "lambda:InvokeFunction on function:drover-fleet",
+			"s3:GetObject on state/rollouts/active.json*", "lambda:InvokeFunction on function:drover-rollout",
 			"s3:GetObject on state/status/*", "s3:PutObject on state/status/*", "s3:DeleteObject on state/status/clusters/*",
 			"s3:ListBucket on state",
 			"s3:GetObject on state/leases/*", "s3:PutObject on state/leases/*", "states:DescribeExecution on execution:drover-converge:*",

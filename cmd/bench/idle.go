@@ -3,14 +3,18 @@ package main
 // The cost of an idle deployment: the resources of the synthesized template, and the sweeps and audits.
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/drover-run/drover/shared/backoff"
 	"github.com/drover-run/drover/shared/names"
 )
 
@@ -30,8 +34,45 @@ const (
 	logged = 1000. / 1e9
 )
 
+// idleSizes are the numbers of clusters of the priced deployments.
+var idleSizes = []int{0, 100}
+
+// alarmsBefore is the number of alarms before rollouts. maxFleetIdle is what rollouts may add, in dollars a month.
+const alarmsBefore, maxFleetIdle = 39, 0.10
+
+// measureIdleFleet prices what rollouts add to a month without changes: calls of functions, with their logs and traces, and alarms. own is
+// the part of the functions fleet and rollout, by number of clusters.
+func measureIdleFleet(ctx context.Context, r *report, alarms int) (own map[int]float64, err error) {
+	const days = 2
+	own = map[int]float64{}
+	for _, size := range idleSizes {
+		w, err := newCellWorld(ctx, size)
+		if err != nil {
+			return nil, err
+		}
+		clear(w.spent)
+		w.schedules()
+		if err := w.until(ctx, w.now.Add(days*24*time.Hour), nil); err != nil {
+			return nil, err
+		}
+		const months = days * 24. / monthHours
+		var parts []string
+		for _, function := range slices.Sorted(maps.Keys(w.spent)) {
+			s := w.spent[function]
+			parts = append(parts, fmt.Sprintf("%s %.0f calls, $%.3f", function, s.invocations/months, s.dollars()/months))
+		}
+		scheduled := monthHours * time.Hour.Seconds() / backoff.RolloutAuditPeriod.Seconds() * schedulePrice
+		total := w.total()
+		own[size] = (total.dollars()-w.spent["sweep"].dollars())/months + scheduled
+		r.add(fmt.Sprintf("idle deployment with %d clusters: of these, for rollouts", size),
+			total.dollars()/months+scheduled+float64(alarms-alarmsBefore)*standing["AWS::CloudWatch::Alarm"], "$/month", atMost(maxFleetIdle),
+			fmt.Sprintf("%s; %d more alarms than before rollouts", strings.Join(parts, "; "), alarms-alarmsBefore))
+	}
+	return own, nil
+}
+
 // measureIdle prices a month without changes. sweeps is the price of the sweeps and audits by number of clusters, calls their number.
-func measureIdle(s *settings, r *report, sweeps map[int]float64, calls float64) error {
+func measureIdle(ctx context.Context, s *settings, r *report, sweeps map[int]float64, calls float64) error {
 	// The base stack has nothing that costs money while it is not used.
 	path := filepath.Join(s.build, "cdk.out", names.CellStack+".template.json")
 	body, err := os.ReadFile(path)
@@ -41,25 +82,30 @@ func measureIdle(s *settings, r *report, sweeps map[int]float64, calls float64) 
 	if err != nil {
 		return err
 	}
-	fixed, what, err := priceStanding(body)
+	fixed, what, alarms, err := priceStanding(body)
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
+	rollouts, err := measureIdleFleet(ctx, r, alarms)
+	if err != nil {
+		return err
+	}
 	observed := calls * (logged*logsPrice + tracePrice)
-	for _, size := range []int{0, 100} {
-		r.add(fmt.Sprintf("idle deployment with %d clusters", size), fixed+observed+sweeps[size], "$/month", nil,
-			fmt.Sprintf("$%.2f %s; $%.2f sweeps and audits; $%.2f their logs and traces", fixed, what, sweeps[size], observed))
+	for _, size := range idleSizes {
+		r.add(fmt.Sprintf("idle deployment with %d clusters", size), fixed+observed+sweeps[size]+rollouts[size], "$/month", nil,
+			fmt.Sprintf("$%.2f %s; $%.2f sweeps and audits; $%.2f their logs and traces; $%.2f the functions fleet and rollout", fixed, what,
+				sweeps[size], observed, rollouts[size]))
 	}
 	return nil
 }
 
 // priceStanding prices the resources of a template that cost money while they are not used, and lists them.
-func priceStanding(template []byte) (dollars float64, what string, err error) {
+func priceStanding(template []byte) (dollars float64, what string, alarms int, err error) {
 	var t struct {
 		Resources map[string]struct{ Type string }
 	}
 	if err := json.Unmarshal(template, &t); err != nil {
-		return 0, "", err
+		return 0, "", 0, err
 	}
 	counts := map[string]int{}
 	for _, resource := range t.Resources {
@@ -73,5 +119,5 @@ func priceStanding(template []byte) (dollars float64, what string, err error) {
 		words = append(words, fmt.Sprintf("%d %s", n, kind[strings.LastIndex(kind, ":")+1:]))
 	}
 	slices.Sort(words)
-	return dollars, strings.Join(words, ", "), nil
+	return dollars, strings.Join(words, ", "), counts["AWS::CloudWatch::Alarm"], nil
 }

@@ -191,10 +191,10 @@ func (s fleetSweep) Dues(ctx context.Context, _ time.Time) ([]store.Due, error) 
 	return nil, err
 }
 
-// Assigned is empty: no rollout has a run.
-func (s fleetSweep) Assigned(context.Context, string) (*rollout.Assigned, string, error) {
+// ActiveRuns are none.
+func (s fleetSweep) ActiveRuns(context.Context) (*rollout.Active, string, error) {
 	s.gets.Add(1)
-	return &rollout.Assigned{}, "", nil
+	return &rollout.Active{}, "", nil
 }
 
 func (s fleetSweep) List(ctx context.Context, prefix string) ([]store.Entry, error) {
@@ -440,7 +440,7 @@ func measureSweep(ctx context.Context, s *settings, r *report) error {
 	if err := measureDeleted(ctx, s, r); err != nil {
 		return err
 	}
-	if err := measureIdle(s, r, bySize, perMonth); err != nil {
+	if err := measureIdle(ctx, s, r, bySize, perMonth); err != nil {
 		return err
 	}
 	for _, size := range []int{0, 100, 1000} {

@@ -47,7 +47,7 @@ func TestLambdaLimit(t *testing.T) {
 	require.Equal(t, "TooManyRequestsException", invoke(names.Function("drain")))
 	require.Empty(t, invoke(names.Function("join")), "the rule names another function")
 	require.Equal(t, 1, cloud.Faults.Struck()[faults.LambdaLimit])
-	for _, alarm := range []string{"drover-drain-throttles", "drover-lambda-concurrency", "drover-lambda-concurrency-claimed"} {
+	for _, alarm := range []string{"drover-drain-throttles", "drover-lambda-concurrency"} {
 		require.Equal(t, "ALARM", cloud.CloudWatch.AlarmStates()[alarm], alarm)
 	}
 	cloud.Faults.Clear()

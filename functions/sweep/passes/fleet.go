@@ -18,7 +18,8 @@ import (
 	"github.com/drover-run/drover/shared/stack"
 )
 
-// Fleet observes the clusters of rollouts whose upgrades are done, and starts the function fleet while a run has members in this cell.
+// Fleet observes the clusters of rollouts whose upgrades are done. While a run is active, it starts the functions fleet and rollout, which
+// find lost events, and what time alone changes: windows that open, soaks that end and alarms that ring.
 type Fleet struct {
 	State     FleetState
 	Stacks    FleetStacks
@@ -33,6 +34,7 @@ type Fleet struct {
 
 // FleetState is a subset of store.State.
 type FleetState interface {
+	ActiveRuns(ctx context.Context) (*rollout.Active, string, error)
 	Assigned(ctx context.Context, cell string) (*rollout.Assigned, string, error)
 	CellReport(ctx context.Context, cell string) (*rollout.Report, string, error)
 	Looks(ctx context.Context) (*rollout.Looks, error)
@@ -61,8 +63,17 @@ const (
 	lookEvery = 4 * time.Minute
 )
 
-// Run costs one read while no run has members in this cell.
-func (p Fleet) Run(ctx context.Context) error { return p.run(ctx, true) }
+// Run costs one read while no run is active. The audit starts the function fleet for what a run left open.
+func (p Fleet) Run(ctx context.Context) error {
+	if p.Cell == "" {
+		return nil
+	}
+	active, _, err := p.State.ActiveRuns(ctx)
+	if err != nil || len(active.Runs) == 0 {
+		return err
+	}
+	return errors.Join(p.run(ctx, true), p.Functions.Start(ctx, names.Function("rollout"), []byte("{}")))
+}
 
 // Look only looks, and starts the function fleet only if it observed a cluster.
 func (p Fleet) Look(ctx context.Context) error { return p.run(ctx, false) }

@@ -17,6 +17,7 @@ import (
 
 // fleet is a cell with rollouts.
 type fleet struct {
+	active   rollout.Active
 	assigned rollout.Assigned
 	report   *rollout.Report
 	looks    rollout.Looks
@@ -28,6 +29,10 @@ type fleet struct {
 func (f *fleet) did(what string) error {
 	f.calls = append(f.calls, what)
 	return f.failing[what]
+}
+
+func (f *fleet) ActiveRuns(context.Context) (*rollout.Active, string, error) {
+	return &f.active, "", f.did("active runs")
 }
 
 func (f *fleet) Assigned(context.Context, string) (*rollout.Assigned, string, error) {
@@ -69,6 +74,7 @@ func fact(cluster string, state rollout.AttemptState) rollout.Fact {
 // newFleet is a run whose members are a, begun, and b, done. It watches them.
 func newFleet() *fleet {
 	return &fleet{
+		active: rollout.Active{Runs: []rollout.ActiveRun{{Rollout: "next"}}},
 		assigned: rollout.Assigned{Sections: map[string]rollout.Section{"next": {
 			Claims: []string{"a", "b", "c"}, Watches: []rollout.Watch{{Until: noon.Add(time.Minute)}},
 			Assignments: []rollout.Assignment{{Cluster: "a"}, {Cluster: "b"}, {Cluster: "c"}},
@@ -82,13 +88,13 @@ func newFleet() *fleet {
 }
 
 func TestFleetPass(t *testing.T) {
-	started := "start " + names.Function("fleet")
+	started, ticked := "start "+names.Function("fleet"), "start "+names.Function("rollout")
 	seen := func(cluster string, ago time.Duration) func(*fleet) {
 		return func(f *fleet) {
 			f.looks.Clusters = map[string]rollout.Look{cluster: {At: noon.Add(-ago), Nodes: 9}}
 		}
 	}
-	all := []string{"assigned", "report", "looks", "observe a", "observe b", "put looks", started}
+	all := []string{"active runs", "assigned", "report", "looks", "observe a", "observe b", "put looks", started, ticked}
 	without := func(calls ...string) []string {
 		return slices.DeleteFunc(slices.Clone(all), func(call string) bool { return slices.Contains(calls, call) })
 	}
@@ -96,20 +102,20 @@ func TestFleetPass(t *testing.T) {
 		given func(*fleet)
 		want  []string
 	}{
-		"costs one read without rollouts":             {func(f *fleet) { f.assigned = rollout.Assigned{} }, all[:1]},
+		"costs one read without an active run": {func(f *fleet) { f.active = rollout.Active{} }, all[:1]},
+		"evaluates a run that has assigned nothing": {
+			func(f *fleet) { f.assigned = rollout.Assigned{} }, []string{"active runs", "assigned", ticked},
+		},
 		"observes upgrades that begun and at members": {func(*fleet) {}, all},
-		"costs two reads after the runs": {func(f *fleet) {
-			f.assigned.Sections = map[string]rollout.Section{"next": {Assignments: []rollout.Assignment{{Cluster: "b"}}}}
-		}, all[:2]},
-		"starts the function for what is open after a run": {func(f *fleet) {
-			f.assigned.Sections, f.report.Open = map[string]rollout.Section{"next": {}}, []string{"a"}
-		}, []string{"assigned", "report", started}},
+		"starts the function for what is open after another run": {func(f *fleet) {
+			f.assigned.Sections, f.report.Open = map[string]rollout.Section{"last": {}}, []string{"a"}
+		}, []string{"active runs", "assigned", "report", started, ticked}},
 		"observes members again after four minutes": {seen("b", lookEvery), []string{
-			"assigned", "report", "looks", "observe a", "observe b", "put looks", started,
+			"active runs", "assigned", "report", "looks", "observe a", "observe b", "put looks", started, ticked,
 		}},
 		"does not observe members earlier": {seen("b", lookEvery-1), without("observe b")},
 		"observes upgrades in flight each time": {seen("a", time.Second), []string{
-			"assigned", "report", "looks", "observe b", "observe a", "put looks", started,
+			"active runs", "assigned", "report", "looks", "observe b", "observe a", "put looks", started, ticked,
 		}},
 		"does not observe members that no run watches": {func(f *fleet) {
 			section := f.assigned.Sections["next"]
@@ -164,7 +170,7 @@ func TestFleetPass(t *testing.T) {
 		require.ErrorIs(t, f.pass().Look(t.Context()), errThrottled)
 		require.NotContains(t, f.calls, started, "the function would request a look again, at once")
 	})
-	for _, failing := range []string{"assigned", "report", "looks", "describe", "put looks", started} {
+	for _, failing := range []string{"active runs", "assigned", "report", "looks", "describe", "put looks", started, ticked} {
 		t.Run("fails without: "+failing, func(t *testing.T) {
 			f := newFleet()
 			f.failing[failing] = errThrottled

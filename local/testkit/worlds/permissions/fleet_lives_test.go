@@ -22,6 +22,10 @@ var fleetLives = map[string]func(*life){
 		to := rollout.ReleaseRef{Name: "r2", SHA256: names.SHA256([]byte(r2))}
 		l.CreateOldCluster(lives.Alarmed)
 		require.NoError(l.T, l.State().PutOnce(l.T.Context(), names.PinnedRelease(to.SHA256), []byte(r2)))
+		active, etag, err := l.State().ActiveRuns(l.T.Context())
+		require.NoError(l.T, err)
+		active.Runs = []rollout.ActiveRun{{Rollout: "next", Number: 1}}
+		require.NoError(l.T, l.State().PutActiveRuns(l.T.Context(), active, etag))
 		assign := func(attempt int, withdrawn bool) {
 			assigned, etag, err := l.State().Assigned(l.T.Context(), cell)
 			require.NoError(l.T, err)

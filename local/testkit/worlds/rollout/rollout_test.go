@@ -10,7 +10,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/local/testkit/harness"
 	"github.com/drover-run/drover/local/testkit/lives"
 	"github.com/drover-run/drover/shared/backoff"
@@ -108,8 +107,6 @@ func (l *life) wait(what string, done func() bool) {
 		time.Sleep(time.Minute)
 		if passed%backoff.SweepPeriod == 0 {
 			l.Sweep()
-			_, err := l.Functions.Call("rollout", events.Rollout{})
-			require.NoError(l.T, err)
 		}
 		if passed%backoff.AuditPeriod == 0 {
 			require.NoError(l.T, l.AuditNow())
@@ -158,5 +155,43 @@ func TestRollout(t *testing.T) {
 			})
 			require.Empty(l.T, l.Functions.Failed())
 		})
+	})
+}
+
+// quick is a rollout whose only slot is free as soon as an upgrade is done.
+const quick = `apiVersion: drover.run/v1alpha1
+kind: Rollout
+metadata: {name: next}
+spec:
+  of: {release: r2}
+  clusters: {}
+  stages:
+    - {name: all, selector: {}, maxConcurrency: 1, settle: 0s}
+`
+
+// No sweep runs in this test. The end of an upgrade alone causes a look, a tick, and the start of the next member.
+func TestNextMemberStartsAtOnce(t *testing.T) {
+	run(t, func(l *life) {
+		l.Upload(names.Rollout("next"), quick)
+		l.wait("the plan", l.planned)
+		l.decide("go", "Start", "")
+		for passed := time.Duration(0); l.member("c").State != rollout.Good; passed += time.Second {
+			require.Less(l.T, passed, 6*time.Hour, "%+v", l.record().Run)
+			time.Sleep(time.Second)
+		}
+		require.Equal(l.T, rollout.Good, l.member("b").State)
+		var ended time.Time
+		for _, cluster := range []string{"a", "b", "c"} {
+			record, _, err := l.State().Upgrade(l.T.Context(), cluster)
+			require.NoError(l.T, err)
+			require.Equal(l.T, upgrade.Done, record.State)
+			assignment, _, err := l.State().Assignment(l.T.Context(), cluster)
+			require.NoError(l.T, err)
+			if !ended.IsZero() {
+				require.WithinDuration(l.T, ended, assignment.Taken, 10*time.Second, cluster)
+				require.WithinDuration(l.T, ended, record.Started, time.Minute, cluster)
+			}
+			ended = record.Ended
+		}
 	})
 }
