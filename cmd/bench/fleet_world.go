@@ -198,7 +198,7 @@ func (w *cellWorld) at(at time.Time, do func(context.Context) error) {
 	heap.Push(&w.queue, moment{at, w.sequence, do})
 }
 
-// until lets time pass until a moment, or until done is true after something that happened.
+// until lets time pass until a moment, or until something that happened makes done hold.
 func (w *cellWorld) until(ctx context.Context, at time.Time, done func() bool) error {
 	for len(w.queue) > 0 && !w.queue[0].at.After(at) {
 		next := heap.Pop(&w.queue).(moment)
