@@ -17,6 +17,7 @@ import (
 
 	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/rollout"
+	"github.com/drover-run/drover/shared/rollout/invariants"
 )
 
 // copyTo makes out a copy of a world that shares nothing which a step changes. It reuses the memory of out.
@@ -51,7 +52,7 @@ func TestModel(t *testing.T) {
 				}
 			}
 		}
-		for _, invariant := range invariants {
+		for _, invariant := range invariants.Names {
 			require.Greater(t, checks[invariant], 200, "%s was hardly checked", invariant)
 		}
 		t.Log(checks)

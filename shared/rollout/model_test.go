@@ -13,6 +13,7 @@ import (
 
 	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/rollout"
+	"github.com/drover-run/drover/shared/rollout/invariants"
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
@@ -40,17 +41,6 @@ type simulated struct {
 	Touched bool
 }
 
-// streak is what the facts available to a record have shown so far.
-type streak struct {
-	Attempt int
-	// Since is when the cluster became well.
-	Since time.Time
-	// Well is the start of the time in which it was well and observed without a long pause.
-	Well time.Time
-	// Look is the time of the last fact.
-	Look time.Time
-}
-
 // section is what is published for a cluster.
 type section struct {
 	A  rollout.Assignment
@@ -69,10 +59,9 @@ type world struct {
 	Decisions []rollout.Decided
 	Frozen    bool
 	Ringing   bool
-	Streaks   []streak
-	Failures  map[string]int
-	Slow      *slowTick
-	SlowRun   *rollout.Run // a record that a slow call has yet to publish
+	invariants.History
+	Slow    *slowTick
+	SlowRun *rollout.Run // a record that a slow call has yet to publish
 }
 
 // slowTick is a tick that has read its inputs and is not complete.
@@ -158,11 +147,11 @@ func models() []*model {
 }
 
 func (m *model) start() *world {
-	w := &world{Now: epoch, Run: rollout.Begin(m.plan, 1, nil, epoch), Failures: map[string]int{}}
+	w := &world{Now: epoch, Run: rollout.Begin(m.plan, 1, nil, epoch), History: invariants.NewHistory(m.plan)}
 	for range m.plan.Size() {
 		w.Clusters = append(w.Clusters, simulated{Exists: true})
 	}
-	w.Streaks, w.Published = make([]streak, m.plan.Size()), make([]section, m.plan.Size())
+	w.Published = make([]section, m.plan.Size())
 	w.Now = w.Now.Add(time.Minute)
 	w.Facts = make([]rollout.Fact, m.plan.Size())
 	for i := range w.Clusters {
@@ -247,7 +236,8 @@ func (m *model) tick(w *world, run rollout.Run, in rollout.Inputs, publish bool)
 		return nil // a conflict: the call starts over
 	}
 	if after.Sequence != run.Sequence {
-		if err := m.check(w, &run, &after, &in); err != nil {
+		step := invariants.Step{Before: &run, After: &after, In: &in, Now: w.Now, Denies: w.denies}
+		if err := m.checker().Check(&w.History, step); err != nil {
 			return err
 		}
 		w.Run = after
@@ -258,12 +248,23 @@ func (m *model) tick(w *world, run rollout.Run, in rollout.Inputs, publish bool)
 	return m.publish(w, &after)
 }
 
+func (m *model) checker() *invariants.Checker {
+	return &invariants.Checker{Plan: m.plan, Checks: m.checks}
+}
+
+// denies reports whether the cell of a member has an attempt, and has not withdrawn it.
+func (w *world) denies(member, attempt int) bool {
+	c := &w.Clusters[member]
+	return c.Has.Attempt == attempt && c.State != rollout.AttemptWithdrawn && c.Stack == 0
+}
+
 // publish writes the assignments of a record, unless those of a later one are published.
 func (m *model) publish(w *world, r *rollout.Run) error {
 	if r.Sequence < w.Sequence && !m.blind {
 		return nil
 	}
-	if err := m.checkPublished(w, r); err != nil {
+	checker := m.checker()
+	if err := checker.Published(r.Sequence, w.Run.Sequence, w.Sequence); err != nil {
 		return err
 	}
 	w.Sequence = r.Sequence
@@ -277,7 +278,9 @@ func (m *model) publish(w *world, r *rollout.Run) error {
 	for _, a := range assignments {
 		i := int(a.Cluster[0] - 'a')
 		w.Published[i] = section{a, true}
-		if err := m.checkAssignment(w, i, a); err != nil {
+		c := &w.Clusters[i]
+		member := &rollout.Member{From: modelFrom, To: modelTo}
+		if err := checker.Assignment(a, member, c.Touched || !c.Exists || c.Stack > 0); err != nil {
 			return err
 		}
 	}

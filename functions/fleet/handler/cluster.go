@@ -5,6 +5,7 @@ package handler
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -355,8 +356,8 @@ func blockedBy(o *observed) string {
 // usable returns the SHA-256 of the releases of active runs that this cell can use, sorted. The content must be valid for this version of
 // drover, and its verdict must not be negative.
 func (c *call) usable(ctx context.Context) (usable []string, err error) {
-	for _, section := range c.assigned.Sections {
-		for _, release := range section.Releases {
+	for _, name := range slices.Sorted(maps.Keys(c.assigned.Sections)) {
+		for _, release := range c.assigned.Sections[name].Releases {
 			if slices.Contains(usable, release.SHA256) {
 				continue
 			}

@@ -439,7 +439,9 @@ func (c *call) merge(had *rollout.Report, all bool, usable []string) *rollout.Re
 		if f != nil {
 			a = f.Attempt
 		}
-		if found && (a == nil && !isWanted || a != nil && a.State.Ended() && !c.waitsFor(cluster, a)) {
+		// Another call may have put the cluster on the list after this one observed it.
+		listed := slices.Contains(c.report.Open, cluster)
+		if found && listed && (a == nil && !isWanted || a != nil && a.State.Ended() && !c.waitsFor(cluster, a)) {
 			continue
 		}
 		next.Open = append(next.Open, cluster)

@@ -328,6 +328,23 @@ func TestAssignments(t *testing.T) {
 		require.Equal(t, []string{"b", "c"}, w.report().Open)
 		require.NotNil(t, w.copied("c"))
 	})
+	t.Run("stay on the list of open clusters that another call wrote after this one observed the cluster", func(t *testing.T) {
+		w := newWorld(t, "a")
+		w.handle(events.Fleet{})
+		reads := 0
+		w.die = func(what string) error {
+			if what == "Get "+names.CellReport(cell) {
+				if reads++; reads == 2 { // to merge its facts
+					w.assign([]string{"a"}, assignment("a", 1))
+					w.handle(events.Fleet{})
+				}
+			}
+			return nil
+		}
+		w.handle(events.Fleet{Cluster: "a"})
+		require.NotNil(t, w.copied("a"))
+		require.Equal(t, []string{"a"}, w.report().Open)
+	})
 	t.Run("have a limit of a tenth by default", func(t *testing.T) {
 		for clusters, want := range map[int]int{1: minLimit, 39: minLimit, 40: 4} {
 			c := &call{Handler: &Handler{}, report: &rollout.Report{Facts: make([]rollout.Fact, clusters)}}

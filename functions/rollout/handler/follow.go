@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -116,8 +117,8 @@ func (e *evaluation) answer(ctx context.Context) error {
 	for _, entry := range entries {
 		delete(answers, strings.TrimSuffix(strings.TrimPrefix(entry.Key, prefix), ".json"))
 	}
-	for name, answer := range answers {
-		document := rollout.DecisionAnswer{Rollout: e.record.Rollout, Decision: name, Answer: answer}
+	for _, name := range slices.Sorted(maps.Keys(answers)) {
+		document := rollout.DecisionAnswer{Rollout: e.record.Rollout, Decision: name, Answer: answers[name]}
 		if err := e.State.PutDecisionAnswer(ctx, document); err != nil {
 			return err
 		}

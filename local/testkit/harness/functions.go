@@ -38,6 +38,7 @@ import (
 	prepare "github.com/drover-run/drover/functions/prepare/setup"
 	publish "github.com/drover-run/drover/functions/publish/setup"
 	report "github.com/drover-run/drover/functions/report/setup"
+	rolling "github.com/drover-run/drover/functions/rollout/handler"
 	rollout "github.com/drover-run/drover/functions/rollout/setup"
 	stackevent "github.com/drover-run/drover/functions/stackevent/setup"
 	sweeping "github.com/drover-run/drover/functions/sweep/handler"
@@ -58,12 +59,13 @@ import (
 
 // Functions runs drover's functions.
 type Functions struct {
-	// Plan, Sweep, Upgrade and Fleet are handlers, and Planner is that of Plan. Tests change their fields and call them.
+	// Plan, Sweep, Upgrade, Fleet and Rollout are handlers, and Planner is that of Plan. Tests change their fields and call them.
 	Plan    *planning.Handler
 	Planner *planner.Planner
 	Sweep   *sweeping.Handler
 	Upgrade *upgrading.Handler
 	Fleet   *fleeting.Handler
+	Rollout *rolling.Handler
 	// Concurrency throttles invocations above the account's limit.
 	Concurrency lambda.Concurrency
 	// Killed is the error that Step Functions receives from a killed function. The default is Lambda.ServiceException, which it retries.
@@ -97,6 +99,7 @@ func (f *Functions) deploy(variables map[string]string) {
 	f.Upgrade.Planner.(*planner.Planner).Now = f.Planner.Now // both functions plan at the same time
 	f.Fleet = fleet.New(f.config("fleet"), env)
 	f.Fleet.Parallel, f.Fleet.Pause = 1, f.pauses
+	f.Rollout = rollout.New(f.config("rollout"), env)
 	if !f.account.options.Fleet {
 		f.Sweep.Cell = "" // it starts no function
 	}
@@ -109,7 +112,7 @@ func (f *Functions) deploy(variables map[string]string) {
 		"plan":       wrap(logs, "plan", f.Plan.Handle),
 		"publish":    wrap(logs, "publish", publish.New(f.config("publish"), env).Handle),
 		"report":     wrap(logs, "report", report.New(f.config("report"), env).Handle),
-		"rollout":    wrap(logs, "rollout", rollout.New(f.config("rollout"), env).Handle),
+		"rollout":    wrap(logs, "rollout", f.Rollout.Handle),
 		"stackevent": wrap(logs, "stackevent", stackevent.New(f.config("stackevent"), env).Handle),
 		"sweep":      wrap(logs, "sweep", f.Sweep.Handle),
 		"upgrade":    wrap(logs, "upgrade", f.Upgrade.Handle),

@@ -167,6 +167,9 @@ func (w *world) after(string) bool {
 		w.violate(0, "work is still in flight after %d turns", w.turns.count)
 	}
 	w.seeReady()
+	if w.fleet != nil {
+		w.checkFleet()
+	}
 	w.observed.Lock()
 	reported := w.observed.violations
 	w.observed.violations = nil
@@ -282,7 +285,8 @@ func (w *world) seeFunctionCall(call endpoint.Call, asked []byte) {
 	}
 	if pool, ok := strings.CutPrefix(in.Stack, names.PoolPrefix); ok {
 		touched := w.observed.affectedStacks[in.Cluster]
-		w.check(5, touched[all] || touched[in.Stack], "%s of pool %s of %s: no change was about it", call.Action, pool, in.Cluster)
+		w.check(5, w.fleet != nil || touched[all] || touched[in.Stack], "%s of pool %s of %s: no change was about it", call.Action, pool,
+			in.Cluster)
 	}
 }
 
@@ -324,6 +328,9 @@ func (w *world) seeAnswer(call endpoint.Call) {
 	}
 	if call.Service == "s3" && call.ErrorCode == "" {
 		w.seeObject(call)
+		if w.fleet != nil && call.Action == "PutObject" {
+			w.fleet.seeWrite(w, call)
+		}
 	}
 	if call.Caller == "" || harness.CalledBy(call) == "admin" {
 		return
@@ -365,7 +372,7 @@ func (w *world) seeResource(step string, r resource.Request) error {
 		next, _ := r.Properties["Version"].(string)
 		w.check(6, minorOf(next)-minorOf(was) <= 1, "the control plane of %s goes from %s to %s", cluster, was, next)
 		w.observed.Lock()
-		asked := w.observed.rollbackRequested[cluster] || w.observed.rollingBack[r.StackName]
+		asked := w.fleet != nil || w.observed.rollbackRequested[cluster] || w.observed.rollingBack[r.StackName]
 		w.observed.Unlock()
 		w.check(6, minorOf(next) >= minorOf(was) || asked, "the control plane of %s is rolled back from %s to %s without a rollback",
 			cluster, was, next)

@@ -15,9 +15,11 @@ import (
 
 // wish is the desired state of a cluster, from which a spec is written.
 type wish struct {
-	name  string
-	minor int
-	rev   int // of its release
+	name string
+	// labels end the metadata, if any.
+	labels string
+	minor  int
+	rev    int // of its release
 	// channel that it follows, and a scheduled release with its time since the beginning of the world.
 	channel   string
 	atRelease string
@@ -56,7 +58,7 @@ func (w wish) yaml(began time.Time) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `apiVersion: drover.run/v1alpha1
 kind: Cluster
-metadata: {name: %s}
+metadata: {name: %s%s}
 spec:
   release: {name: %s}
   deletionProtection: %t
@@ -65,10 +67,10 @@ spec:
   upgrade: %s
   network:
     cidr: 10.0.0.0/16
-    zones: [%[7]sa, %[7]sb]
+    zones: [%[8]sa, %[8]sb]
     natGateways: Single
   pools:
-`, w.name, w.release(), w.protected, w.paused, w.team, w.upgrade(began), harness.Region)
+`, w.name, w.labels, w.release(), w.protected, w.paused, w.team, w.upgrade(began), harness.Region)
 	for _, p := range w.pools {
 		strategy, rollAt, taints := "RollingUpdate", "", ""
 		if p.refresh {

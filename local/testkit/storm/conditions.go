@@ -51,16 +51,23 @@ func (w *world) alarms() {
 		if _, made := w.alarmRings[a.cluster]; made || a.spec == nil || !a.spec.alarm {
 			continue
 		}
-		_, err := w.cloudwatch().PutMetricAlarm(w.t.Context(), &cloudwatch.PutMetricAlarmInput{
-			AlarmName: aws.String(alarmOf(a.cluster)), Namespace: aws.String("shop"), MetricName: aws.String("errors"),
-			Statistic: types.StatisticSum,
-			Period:    aws.Int32(300), EvaluationPeriods: aws.Int32(1), Threshold: aws.Float64(0),
-			ComparisonOperator: types.ComparisonOperatorGreaterThanThreshold,
-			TreatMissingData:   aws.String("notBreaching"), ActionsEnabled: aws.Bool(true),
-		})
-		require.NoError(w.t, err)
-		w.setAlarm(a.cluster, false)
+		w.createAlarm(a.cluster)
 	}
+	if w.fleet != nil {
+		w.createAlarm(fleetAlarm)
+	}
+}
+
+func (w *world) createAlarm(of string) {
+	_, err := w.cloudwatch().PutMetricAlarm(w.t.Context(), &cloudwatch.PutMetricAlarmInput{
+		AlarmName: aws.String(alarmOf(of)), Namespace: aws.String("shop"), MetricName: aws.String("errors"),
+		Statistic: types.StatisticSum,
+		Period:    aws.Int32(300), EvaluationPeriods: aws.Int32(1), Threshold: aws.Float64(0),
+		ComparisonOperator: types.ComparisonOperatorGreaterThanThreshold,
+		TreatMissingData:   aws.String("notBreaching"), ActionsEnabled: aws.Bool(true),
+	})
+	require.NoError(w.t, err)
+	w.setAlarm(of, false)
 }
 
 // setAlarm sets a cluster's alarm to ALARM or OK.

@@ -199,13 +199,19 @@ func TestStorm(t *testing.T) {
 // Total of many worlds.
 type Total struct {
 	Worlds, Lives, Turns, Violations int
-	Faults, Checks, Acts             map[string]int
-	Took, Virtual                    time.Duration
+	// Fleets are the worlds with rollouts, Members their lives.
+	Fleets, Members      int
+	Faults, Checks, Acts map[string]int
+	Took, Virtual        time.Duration
 }
 
 func (t *Total) add(o *Outcome) {
 	t.Worlds++
 	t.Lives += o.Lives
+	if o.Seed >= firstFleet {
+		t.Fleets++
+		t.Members += o.Lives
+	}
 	t.Turns += o.Turns
 	t.Violations += len(o.Violations)
 	t.Virtual += o.Virtual
@@ -216,7 +222,7 @@ func (t *Total) add(o *Outcome) {
 		t.Faults[string(k)] += n
 	}
 	for k, n := range o.Checks {
-		t.Checks[fmt.Sprint(k)] += n
+		t.Checks[invariantName(k)] += n
 	}
 	for k, n := range o.Acts {
 		t.Acts[k] += n
@@ -227,6 +233,9 @@ func (t Total) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d lives in %d worlds in %s (%.0f lives a minute), %s of their time, %d turns; violations: %d\n", t.Lives, t.Worlds,
 		t.Took.Round(time.Second), float64(t.Lives)/t.Took.Minutes(), t.Virtual.Round(time.Minute), t.Turns, t.Violations)
+	if t.Fleets > 0 {
+		fmt.Fprintf(&b, "of them %d lives in %d worlds with rollouts\n", t.Members, t.Fleets)
+	}
 	for _, part := range []struct {
 		what string
 		of   map[string]int

@@ -27,6 +27,7 @@ import (
 var (
 	dies   = flag.Uint64("dies", 0, "a worker panics in the world of this seed")
 	hangs  = flag.Uint64("hangs", 0, "a worker hangs in the world of this seed")
+	fleets = flag.Int("fleets", 10, "every n-th world of a worker has rollouts; 0 is none")
 	spoilt = flag.Bool("spoilt", false, "a worker leaves something behind in every world, which breaks an invariant")
 )
 
@@ -40,7 +41,11 @@ const (
 func work(t *testing.T) {
 	runtime.MemProfileRate = 0 // profiling has a cost and is not used
 	debug.SetTraceback("all")
-	for seed, began := *from, time.Now(); ; seed += uint64(*worker) {
+	for seed, began, worlds := *from, time.Now(), 0; ; seed, worlds = seed+uint64(*worker), worlds+1 {
+		seed := seed
+		if *fleets > 0 && worlds%*fleets == *fleets-1 {
+			seed += firstFleet
+		}
 		well := t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			fmt.Println(seedPrefix + fmt.Sprint(seed))
 			defer time.AfterFunc(*limit, func() { panic("the world exceeded its limit of " + limit.String()) }).Stop()

@@ -14,7 +14,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/local/aws/iam"
 	"github.com/drover-run/drover/local/aws/states"
 	"github.com/drover-run/drover/local/engine/facts"
@@ -35,7 +34,9 @@ type Violation struct {
 	What      string
 }
 
-func (v Violation) String() string { return fmt.Sprintf("invariant %d: %s", v.Invariant, v.What) }
+func (v Violation) String() string {
+	return fmt.Sprintf("invariant %s: %s", invariantName(v.Invariant), v.What)
+}
 
 // Outcome of a world.
 type Outcome struct {
@@ -105,6 +106,8 @@ type world struct {
 	// observed is the state of the checks.
 	observed *observed
 	plot     plot
+	// fleet is the part of the world that is about rollouts; nil without any.
+	fleet *fleet
 	// faultsEnded reports whether the faults ended, at faultsEndedAt. resources counts CloudFormation's operations by step and type.
 	faultsEnded   bool
 	faultsEndedAt time.Time
@@ -139,6 +142,8 @@ type plot struct {
 	// hooks reports whether updates wait for terminate hooks. readings are those of the other open facts of AWS.
 	hooks    bool
 	readings facts.Readings
+	// fleet is the part that is about rollouts; nil without any.
+	fleet *fleetPlot
 	// breakAtBegin runs at the beginning, breakAtEnd after all has settled. Tests break invariants with them.
 	breakAtBegin, breakAtEnd func(*world)
 	identities               func(*iam.Definitions)
@@ -148,6 +153,9 @@ type plot struct {
 
 // plotOf returns the plot of a seed.
 func plotOf(seed uint64) plot {
+	if seed >= firstFleet {
+		return fleetPlotOf(seed)
+	}
 	r := rand.New(rand.NewPCG(seed, 2)) // #nosec G404 -- a world, no secret
 	p := plot{apps: map[string][]apiserver.App{}}
 	if r.IntN(3) == 0 {
@@ -198,10 +206,19 @@ func run(t *testing.T, seed uint64, p plot, trace bool) *Outcome {
 		w.turns.after = w.after
 		w.Account = harness.StartWith(t, harness.Options{
 			Bubble: true, Turns: w.turns.ticket, Faults: w.engine, OnCluster: w.seeCluster, OnFunctionCall: w.seeFunctionCall,
-			Identities: p.identities, Readings: p.readings,
+			Identities: p.identities, Readings: p.readings, Fleet: p.fleet != nil,
 		})
+		defer func() {
+			if len(out.Violations) > 0 {
+				time.Sleep(time.Minute) // delays of calls end, which outlast the account
+			}
+		}()
 		defer w.Close()
 		w.followStackEvents()
+		if p.fleet != nil {
+			w.fleet = newFleet(&p)
+			w.followRollouts()
+		}
 		w.OnCall(w.seeCall)
 		w.OnResource(w.seeResource)
 		w.OnAnswer(w.seeAnswer)
@@ -219,11 +236,18 @@ func run(t *testing.T, seed uint64, p plot, trace bool) *Outcome {
 		go w.sweep(stop, sweeping)
 		beating := make(chan struct{})
 		go w.injectFaults(stop, beating)
+		evaluating := make(chan struct{})
+		if w.fleet == nil {
+			close(evaluating)
+		} else {
+			go w.scheduleRollouts(stop, evaluating)
+		}
 		w.live()
 		out.Virtual = time.Since(w.began)
 		end()
 		<-done
 		<-sweeping
+		<-evaluating
 		w.sweeps.Wait()
 		<-beating
 		out.Turns, out.Sum, out.Trace = w.turns.lived()
@@ -363,6 +387,11 @@ func (w *world) live() {
 	w.record("the weather is fine")
 	w.engine.Clear()
 	w.faultsEnded, w.faultsEndedAt = true, time.Now()
+	if w.fleet != nil {
+		if w.endRuns(); w.over() {
+			return
+		}
+	}
 	w.settle(w.clusters())
 }
 
@@ -409,7 +438,10 @@ func (w *world) do(a act) {
 	case a.do != nil:
 		a.do(w)
 	default:
-		foretold := w.forecast(a.cluster, a.spec)
+		var foretold *expectation
+		if w.fleet == nil { // a run may assign a release at any time
+			foretold = w.forecast(a.cluster, a.spec)
+		}
 		w.recordAffectedStacks(a.cluster, w.desired[a.cluster], a.spec)
 		w.desired[a.cluster], w.protected[a.cluster], w.protectionChanging[a.cluster] = a.spec, a.spec.protected, false
 		w.observed.limitDesired(a.spec)
@@ -458,7 +490,7 @@ func (w *world) settle(clusters []string) {
 						}
 						w.roll(cluster, pools...)
 					} else if w.stuck(s) && !strings.Contains(messages(s), "is missing: run drover converge") {
-						w.Upgrade(events.Upgrade{Cluster: cluster, Release: release(w.desired[cluster].minor, w.desired[cluster].rev)})
+						w.continueUpgrade(cluster)
 					} else {
 						w.Converge(cluster)
 					}
