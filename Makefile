@@ -70,7 +70,7 @@ verify-commands: build/drover
 # ── Test ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 # Packages whose tests wait for processes: drover's functions, control planes, Node. Each needs what `make local` builds. The longest is first.
-WAITING := local/testkit/worlds/deploy local/account local/testkit/live/kube cmd/internal/worlds local/testkit/live/eks infra \
+WAITING := local/account local/testkit/worlds/deploy local/testkit/live/kube cmd/internal/worlds local/testkit/live/eks infra \
 	local/kubernetes cmd/drover-local local/kubernetes/workload
 # Prints those of the packages $(1) that do not wait.
 computing = go list $(1) | grep -vxE '.*/drover/($(subst $() ,|,$(strip $(WAITING))))'

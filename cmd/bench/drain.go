@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -125,6 +126,7 @@ func measureDrainsOn(ctx context.Context, s *settings, r *report, swift bool, br
 	}
 	defer g.Close()
 	for _, c := range cases {
+		c.tools = chosenTools(c.tools, s.tools)
 		c.workload.Namespace, c.workload.Name, c.workload.Replicas = "bench", "web", c.nodes*c.pods
 		started := time.Now()
 		row, err := g.measure(ctx, s, r, c, broken)
@@ -135,6 +137,16 @@ func measureDrainsOn(ctx context.Context, s *settings, r *report, swift bool, br
 		fmt.Fprintf(r.out, "  measured in %.0f s: %s", time.Since(started).Seconds(), row)
 	}
 	return rows, g.limited(), nil
+}
+
+// chosenTools returns drover and the tools whose names match.
+func chosenTools(all []tool, names *regexp.Regexp) (chosen []tool) {
+	for _, who := range all {
+		if who.name == drover.name || names.MatchString(who.name) {
+			chosen = append(chosen, who)
+		}
+	}
+	return chosen
 }
 
 // measure a case: all tools in turn, starting with another one in each trial. It returns the case's row of the table.
@@ -240,7 +252,7 @@ func (c drainCase) report(r *report, trials map[string][]trial, keep int, bound 
 		}
 		r.add("— through the relay to direct", median(took(all))/mine, "", limit, "")
 	}
-	if c.toKubectl > 0 {
+	if c.toKubectl > 0 && serial > 0 {
 		r.add("— drover's to kubectl's", mine/serial, "", atMost(c.toKubectl), "")
 	}
 	if c.toBound > 0 {

@@ -26,3 +26,15 @@ func TestWatchCost(t *testing.T) {
 	busy, _ := watchCost(1e9)
 	require.InDelta(t, quiet+(1e9-72*6e6)/1e9*0.008, busy, 1e-9)
 }
+
+func TestChosenTools(t *testing.T) {
+	chosen := func(pattern string) (found []string) {
+		for _, who := range chosenTools([]tool{drover, relayed, kubectl}, regexp.MustCompile(pattern)) {
+			found = append(found, who.name)
+		}
+		return found
+	}
+	require.Equal(t, []string{drover.name, relayed.name, kubectl.name}, chosen(""))
+	require.Equal(t, []string{drover.name, relayed.name}, chosen("relay"))
+	require.Equal(t, []string{drover.name}, chosen("^none$"), "the others are compared with drover")
+}

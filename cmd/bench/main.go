@@ -45,8 +45,8 @@ type settings struct {
 	root, build string
 	// count is the number of trials and of rounds of cold starts. starts is the number of cold starts in a round.
 	count, starts int
-	// drain matches the names of the drains to measure.
-	drain *regexp.Regexp
+	// drain matches the names of the drains to measure. tools matches the names of the tools to measure besides drover.
+	drain, tools *regexp.Regexp
 	// nodes to roll.
 	nodes int
 	// patience bounds the trials of kubectl in one case. 0 is no bound.
@@ -61,6 +61,7 @@ func bench(ctx context.Context, args []string, out io.Writer) error {
 	flags.StringVar(&only, "only", "", "measure only these, separated by commas: "+strings.Join(sectionNames(), ", "))
 	flags.StringVar(&s.root, "root", ".", "the root of the repository")
 	drain := flags.String("drain", "", "measure only the drains whose names match this regular expression, such as '^240 pods$'")
+	tools := flags.String("tools", "", "measure these drains only with drover and the tools whose names match, such as relay")
 	flags.DurationVar(&s.patience, "patience", 0, "stop the trials of kubectl in one drain case after this time, such as 15s; 0 is no limit")
 	flags.IntVar(&s.nodes, "nodes", 20, "the number of nodes to roll")
 	flags.IntVar(&s.count, "count", 5, "the number of trials, and of rounds of cold starts; the demo runs half as often")
@@ -74,6 +75,9 @@ func bench(ctx context.Context, args []string, out io.Writer) error {
 	}
 	if s.drain, err = regexp.Compile(*drain); err != nil {
 		return fmt.Errorf("-drain: %w", err)
+	}
+	if s.tools, err = regexp.Compile(*tools); err != nil {
+		return fmt.Errorf("-tools: %w", err)
 	}
 	if s.count < 1 || s.starts < 1 || s.nodes < surge {
 		return fmt.Errorf("-count and -starts must be at least 1, -nodes at least %d", surge)
