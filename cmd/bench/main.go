@@ -45,7 +45,7 @@ type settings struct {
 	root, build string
 	// count is the number of trials and of rounds of cold starts. starts is the number of cold starts in a round.
 	count, starts int
-	// drain matches the names of the drains to measure. tools matches the names of the tools to measure besides drover.
+	// drain matches the names of the drains to measure. tools matches the names of the tools to measure in addition to drover.
 	drain, tools *regexp.Regexp
 	// nodes to roll.
 	nodes int
