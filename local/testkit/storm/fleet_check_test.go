@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/local/engine/faults"
 	"github.com/drover-run/drover/local/kubernetes/apiserver"
 	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/names"
@@ -224,6 +225,23 @@ func TestQuietFleet(t *testing.T) {
 	for _, invariant := range []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 13, 17, 18, 20, 22} {
 		require.True(t, slices.Contains(made, f(invariant)), "F%d was not checked", invariant)
 	}
+}
+
+// Other functions of the account use all of Lambda's concurrency for an hour of a run. The run continues afterwards, and every cluster gets
+// its release.
+func TestFleetAtLambdaLimit(t *testing.T) {
+	p := quietFleet()
+	p.faultRules = []string{"lambda-limit after=45m for=1h"}
+	p.calmFor = 90 * time.Minute
+	p.breakAtEnd = func(w *world) {
+		for cluster := range p.last {
+			require.Equal(w.t, release(firstMinor, 1), w.Status(cluster).Release)
+		}
+		require.Equal(w.t, rollout.Done, w.fleet.records["next"].Run.State)
+	}
+	o := run(t, firstFleet, p, false)
+	require.Empty(t, o.Violations, story(o))
+	require.NotZero(t, o.Faults[faults.LambdaLimit], story(o))
 }
 
 // The same seed is the same world of a fleet, turn by turn.

@@ -273,6 +273,8 @@ func (w *world) clusterToName(run *rollout.Run, other string) string {
 const (
 	// maxRunTime is how long runs may take after the last fault and the last brake. It exceeds the deadlines of all members.
 	maxRunTime = 40 * time.Hour
+	// maxUnready is how long users wait for a cluster that is not Ready, before they skip it.
+	maxUnready = 6 * time.Hour
 	// decideEvery is the pause between two decisions of users at the end.
 	decideEvery = 10 * time.Minute
 )
@@ -345,8 +347,16 @@ func (w *world) endRun(name string, run *rollout.Run) {
 	case run.Halt != nil && blamed && resting && run.State == rollout.Halted:
 		w.decide(choice{rollout: name, verb: api.VerbAbort})
 	case run.Halt == nil:
-		for i := range run.Members { // no run downgrades a cluster
-			if m := &run.Members[i]; m.State == rollout.Waiting && m.Reason == rollout.ReasonKubernetes {
+		for i := range run.Members {
+			m := &run.Members[i]
+			waits := m.State == rollout.Waiting
+			switch {
+			case waits && m.Reason == rollout.ReasonUnready && w.desired[m.Cluster] != nil && w.stuck(w.Status(m.Cluster)) &&
+				!w.fleet.byHand[m.Cluster]:
+				w.continueUpgrade(m.Cluster) // its own upgrade had stopped
+				return
+			case waits && (m.Reason == rollout.ReasonKubernetes || m.Reason == rollout.ReasonUnready && time.Since(m.Since) > maxUnready):
+				// No run downgrades a cluster, or repairs one.
 				w.decide(choice{rollout: name, verb: api.VerbSkip, cluster: m.Cluster})
 				return
 			}
