@@ -82,7 +82,7 @@ const MaxPending = 5
 
 // Summary describes in one sentence what is left. The node's annotation and the status show it.
 func (r *DrainReport) Summary() string {
-	text := r.left()
+	text := r.leftText()
 	if len(r.Returned) > 0 {
 		text += "; pods that tolerate the cordon came back, and end with the node: " + strings.Join(some(r.Returned), ", ")
 	}
@@ -98,7 +98,7 @@ func WithoutBlocked(summary string) string {
 	return text
 }
 
-func (r *DrainReport) left() string {
+func (r *DrainReport) leftText() string {
 	if r.Left == 0 {
 		switch {
 		case r.Volumes > 0:

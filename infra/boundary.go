@@ -42,7 +42,7 @@ var boundaryGrants = []grant{
 		why:       "Only resources that belong to a cluster.",
 		actions:   append(ec2("ModifyInstanceAttribute", "CreateRoute", "DeleteRoute"), "autoscaling:UpdateAutoScalingGroup"),
 		resources: []string{ec2ARN("instance"), ec2ARN("route-table"), groupsARN},
-		when:      tagged,
+		when:      ofCluster,
 	},
 	{
 		why:     "drover's tag marks ownership, and the role of CloudFormation depends on it: no cluster may add or remove it.",

@@ -67,8 +67,8 @@ func clusterPolicies(accessRoles []string) []clusterPolicy {
 
 // Conditions that select the resources of clusters.
 var (
-	// tagged selects resources that belong to a cluster.
-	tagged = map[string]map[string]any{"Null": {"aws:ResourceTag/" + names.TagCluster: "false"}}
+	// ofCluster selects resources that belong to a cluster.
+	ofCluster = map[string]map[string]any{"Null": {"aws:ResourceTag/" + names.TagCluster: "false"}}
 	// tagging selects requests that create a resource with a cluster's tag.
 	tagging = map[string]map[string]any{"Null": {"aws:RequestTag/" + names.TagCluster: "false"}}
 )
@@ -115,7 +115,7 @@ func networkGrants() []grant {
 		on := []string{ec2ARN(n.kind)}
 		out = append(out,
 			grant{actions: ec2(n.made), resources: on, when: tagging},
-			grant{actions: ec2(n.changes...), resources: on, when: tagged},
+			grant{actions: ec2(n.changes...), resources: on, when: ofCluster},
 		)
 	}
 	return append(out, grant{
@@ -140,7 +140,7 @@ func tagGrants() []grant {
 	return []grant{
 		{actions: ec2("CreateTags"), resources: kinds, when: by(makers...)},
 		{actions: ec2("CreateTags"), resources: launched, when: by("RunInstances")},
-		{actions: ec2("CreateTags", "DeleteTags"), resources: kinds, when: tagged},
+		{actions: ec2("CreateTags", "DeleteTags"), resources: kinds, when: ofCluster},
 	}
 }
 
@@ -324,10 +324,10 @@ const (
 // https://docs.aws.amazon.com/vpc/latest/userguide/using-service-linked-roles.html
 var linkedServices = []string{"eks.amazonaws.com", "autoscaling.amazonaws.com", "spot.amazonaws.com", "ec2-nat-gateway.amazonaws.com"}
 
-// bounded requires the permissions boundary, so that a template cannot create a role with more permissions than a cluster needs. No
+// withBoundary requires the permissions boundary, so that a template cannot create a role with more permissions than a cluster needs. No
 // grant allows removing a boundary.
 // https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_iam-condition-keys.html#ck_PermissionsBoundary
-func bounded(when map[string]map[string]any) map[string]map[string]any {
+func withBoundary(when map[string]map[string]any) map[string]map[string]any {
 	out := map[string]map[string]any{"StringEquals": {
 		"iam:PermissionsBoundary": names.BoundaryARN("${AWS::Partition}", "${AWS::AccountId}", "${AWS::Region}"),
 	}}
@@ -339,7 +339,7 @@ var identityGrants = []grant{
 	{
 		actions:   []string{"iam:CreateRole", "iam:PutRolePermissionsBoundary", "iam:PutRolePolicy", "iam:DeleteRolePolicy"},
 		resources: []string{clusterRolesARN},
-		when:      bounded(nil),
+		when:      withBoundary(nil),
 	},
 	{
 		actions: []string{
@@ -352,7 +352,7 @@ var identityGrants = []grant{
 		why:       "Only the policies that templates attach.",
 		actions:   []string{"iam:AttachRolePolicy", "iam:DetachRolePolicy"},
 		resources: []string{clusterRolesARN},
-		when: bounded(map[string]map[string]any{"ArnLike": {"iam:PolicyARN": []string{
+		when: withBoundary(map[string]map[string]any{"ArnLike": {"iam:PolicyARN": []string{
 			managedPolicyARN + "AmazonEKS*",
 			managedPolicyARN + "AmazonEC2ContainerRegistryPullOnly",
 			managedPolicyARN + "AmazonSSMManagedInstanceCore",

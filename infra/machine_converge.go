@@ -24,8 +24,8 @@ const notConverged = "NotConverged"
 // The empty string and null, which ASL's schema requires as expressions.
 const emptyString, jsonNull = "{% '' %}", "{% null %}"
 
-// superseded is the error of a change that was not started because its plan is stale. The round stops between two stacks.
-var superseded = fault.Name(&fault.Superseded{})
+// supersededError is the error of a change that was not started because its plan is stale. The round stops between two stacks.
+var supersededError = fault.Name(&fault.Superseded{})
 
 // resetRounds resets the variables that belong to one spec.
 func resetRounds() *map[string]any {
@@ -178,10 +178,11 @@ func convergeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 	morePools.When(when("$exists($plan.stages.pools[$group]) and $not($exists($results[error]))"), stages["pools"], nil).
 		Otherwise(stages["nodeAddons"])
 	stages["nodeAddons"].Next(changed)
-	changed.When(when("$exists($results[error = '"+superseded+"'])"), plan, &awsstepfunctions.ChoiceTransitionOptions{Assign: resetRounds()}).
+	changed.When(when("$exists($results[error = '"+supersededError+"'])"), plan,
+		&awsstepfunctions.ChoiceTransitionOptions{Assign: resetRounds()}).
 		When(when("$exists($results[error])"), report, nil).
 		When(when("$rounds < "+strconv.Itoa(maxRounds)), plan, nil).
-		Otherwise(unsettled(scope).Next(report))
+		Otherwise(failUnsettled(scope).Next(report))
 	report.Next(again)
 	again.When(when("$states.input.again = true and $exists($states.input.waitSeconds)"), backOff, nil).
 		When(when("$states.input.again = true"), plan, nil).
@@ -286,7 +287,7 @@ func stageMap(scope constructs.Construct, f functions, s stage, plan, report aws
 		Assign:       &assign,
 	})
 	m.ItemProcessor(change, nil)
-	m.AddCatch(plan, &awsstepfunctions.CatchProps{Errors: jsii.Strings(superseded), Assign: resetRounds()})
+	m.AddCatch(plan, &awsstepfunctions.CatchProps{Errors: jsii.Strings(supersededError), Assign: resetRounds()})
 	m.AddCatch(report, catchAll(failureOf("Change "+s.stack+" stack", "change", s.only)))
 	if s.groups {
 		failed := awsstepfunctions.Succeed_Jsonata(scope, jsii.String("A "+s.stack+" stack failed"), &awsstepfunctions.SucceedJsonataProps{
@@ -341,8 +342,8 @@ func outcome(step string) *awsstepfunctions.CatchProps {
 	}
 }
 
-// unsettled fails a cluster whose plan contains changes after every round.
-func unsettled(scope constructs.Construct) awsstepfunctions.Pass {
+// failUnsettled fails a cluster whose plan contains changes after every round.
+func failUnsettled(scope constructs.Construct) awsstepfunctions.Pass {
 	return awsstepfunctions.Pass_Jsonata(scope, jsii.String("The plan never settles"), &awsstepfunctions.PassJsonataProps{
 		Comment: jsii.String("After each round of changes the plan found more. This is a defect, so the execution ends."),
 		Assign: &map[string]any{

@@ -75,7 +75,8 @@ func newDeletion(scope constructs.Construct, f functions, plan, report awsstepfu
 	pause.Next(clean)
 	remain.Next(report)
 	stacks.Next(deleted)
-	deleted.When(when("$exists($results[error = '"+superseded+"'])"), plan, &awsstepfunctions.ChoiceTransitionOptions{Assign: resetRounds()}).
+	deleted.When(when("$exists($results[error = '"+supersededError+"'])"), plan,
+		&awsstepfunctions.ChoiceTransitionOptions{Assign: resetRounds()}).
 		When(when("$exists($results[error]) and $tries < "+strconv.Itoa(maxTries)), retry, nil).
 		When(when("$exists($results[error])"), report, nil).
 		Otherwise(plan)

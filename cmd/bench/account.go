@@ -31,8 +31,8 @@ const (
 	pause = 50 * time.Millisecond
 )
 
-// measured is a local account with drover that collects Lambda's reports.
-type measured struct {
+// localAccount is a local account with drover that collects Lambda's reports.
+type localAccount struct {
 	*account.Account
 	dir string
 
@@ -46,7 +46,7 @@ type measured struct {
 }
 
 // open starts the account once for all sections. A process can run only one S3 gateway at a time.
-func (s *settings) open(ctx context.Context) (*measured, error) {
+func (s *settings) open(ctx context.Context) (*localAccount, error) {
 	if s.account != nil {
 		return s.account, nil
 	}
@@ -54,7 +54,7 @@ func (s *settings) open(ctx context.Context) (*measured, error) {
 }
 
 // openAt replaces the account by one with another speed of simulated work.
-func (s *settings) openAt(ctx context.Context, speed float64) (*measured, error) {
+func (s *settings) openAt(ctx context.Context, speed float64) (*localAccount, error) {
 	s.account.Close()
 	s.account = nil
 	dir, err := os.MkdirTemp("", "drover-bench-")
@@ -65,7 +65,7 @@ func (s *settings) openAt(ctx context.Context, speed float64) (*measured, error)
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	m := &measured{Account: a, dir: dir}
+	m := &localAccount{Account: a, dir: dir}
 	s.account = m
 	a.Lambda.Observe = func(report lambda.Report) {
 		m.mu.Lock()
@@ -79,7 +79,7 @@ func (s *settings) openAt(ctx context.Context, speed float64) (*measured, error)
 }
 
 // Close stops the account, if one runs.
-func (m *measured) Close() {
+func (m *localAccount) Close() {
 	if m != nil {
 		m.Account.Close()
 		_ = os.RemoveAll(m.dir)
@@ -89,14 +89,14 @@ func (m *measured) Close() {
 // mark is a position in the lists of invocations and calls.
 type mark struct{ reports, calls int }
 
-func (m *measured) mark() mark {
+func (m *localAccount) mark() mark {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return mark{len(m.reports), m.Calls.Mark()}
 }
 
 // invocations since a mark.
-func (m *measured) invocations(since mark) []lambda.Report {
+func (m *localAccount) invocations(since mark) []lambda.Report {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.reports[since.reports:])
@@ -109,7 +109,7 @@ type call struct {
 }
 
 // calls by drover's functions since a mark. The name of a role ends with its function; CloudFormation's role has none.
-func (m *measured) calls(since mark) []call {
+func (m *localAccount) calls(since mark) []call {
 	var all []call
 	for _, c := range m.Calls.Since(since.calls) {
 		_, role, ok := strings.Cut(c.Caller, ":assumed-role/"+names.Role(m.Region(), ""))
@@ -121,7 +121,7 @@ func (m *measured) calls(since mark) []call {
 }
 
 // transitions of all executions that started since a time, by machine.
-func (m *measured) transitions(since time.Time) map[string]int {
+func (m *localAccount) transitions(since time.Time) map[string]int {
 	by := map[string]int{}
 	for _, x := range m.States.Executions() {
 		if !x.Started.Before(since) {
@@ -139,7 +139,7 @@ const (
 )
 
 // createDemo uploads the demo's release and spec. It waits until the cluster is Ready and the account is idle.
-func (m *measured) createDemo(ctx context.Context, s *settings) error {
+func (m *localAccount) createDemo(ctx context.Context, s *settings) error {
 	spec, err := os.ReadFile(filepath.Join(s.root, demoSpec))
 	if err != nil {
 		return err
@@ -157,7 +157,7 @@ func (m *measured) createDemo(ctx context.Context, s *settings) error {
 }
 
 // putRelease uploads the demo's release.
-func (m *measured) putRelease(ctx context.Context, s *settings) error {
+func (m *localAccount) putRelease(ctx context.Context, s *settings) error {
 	release, err := os.ReadFile(filepath.Join(s.root, demoRelease))
 	if err != nil {
 		return err
@@ -167,7 +167,7 @@ func (m *measured) putRelease(ctx context.Context, s *settings) error {
 }
 
 // converge uploads the spec of a cluster and waits until the cluster is Ready with it.
-func (m *measured) converge(ctx context.Context, name string, spec []byte) error {
+func (m *localAccount) converge(ctx context.Context, name string, spec []byte) error {
 	if _, err := m.specs.Put(ctx, names.ClusterSpec(name), spec); err != nil {
 		return err
 	}
@@ -192,7 +192,7 @@ func (m *measured) converge(ctx context.Context, name string, spec []byte) error
 }
 
 // quiet waits until nothing ran or called for a second, because an event may be in flight.
-func (m *measured) quiet(ctx context.Context) error {
+func (m *localAccount) quiet(ctx context.Context) error {
 	for before, same := m.mark(), 0; same < int(time.Second/pause); {
 		if err := m.Settle(ctx); err != nil {
 			return err
@@ -209,7 +209,7 @@ func (m *measured) quiet(ctx context.Context) error {
 	return nil
 }
 
-func (m *measured) wait(ctx context.Context) error {
+func (m *localAccount) wait(ctx context.Context) error {
 	select {
 	case <-time.After(pause):
 		return nil

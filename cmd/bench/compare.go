@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 )
 
-// compared are the limits of drover's rollouts, by experiment and system. Those of Open Cluster Management have no limit.
-var compared = map[string]struct{ harmed, hours *limit }{
+// rolloutLimits are the limits of drover's rollouts, by experiment and system. Those of Open Cluster Management have no limit.
+var rolloutLimits = map[string]struct{ harmed, hours *limit }{
 	"defaults: drover":          {harmed: atMost(1)},
 	"2 of 50: drover, Strict":   {harmed: atMost(3)},
 	"2 of 50: drover, Soft":     {harmed: atMost(52)},
@@ -43,7 +43,7 @@ func measureComparison(ctx context.Context, s *settings, r *report) error {
 			return err
 		}
 		name := f.Experiment + ": " + f.System
-		limits, found := compared[name]
+		limits, found := rolloutLimits[name]
 		if !found {
 			return fmt.Errorf("no limit is known for %q", name)
 		}
@@ -51,8 +51,8 @@ func measureComparison(ctx context.Context, s *settings, r *report) error {
 			fmt.Sprintf("the most of %d traces; median %d", f.Seeds, f.HarmedMedian))
 		r.add(name+": until it ended or stopped", f.HoursMedian, "h", limits.hours, "median")
 	}
-	if played != len(compared) {
-		return fmt.Errorf("%d of %d experiments were played", played, len(compared))
+	if played != len(rolloutLimits) {
+		return fmt.Errorf("%d of %d experiments were played", played, len(rolloutLimits))
 	}
 	return nil
 }

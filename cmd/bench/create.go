@@ -82,7 +82,7 @@ func measureCreate(ctx context.Context, s *settings, r *report) error {
 }
 
 // memory of the functions that were invoked, in GB.
-func (m *measured) memory(ctx context.Context, invocations []lambda.Report) (map[string]float64, error) {
+func (m *localAccount) memory(ctx context.Context, invocations []lambda.Report) (map[string]float64, error) {
 	client := awslambda.NewFromConfig(m.Config())
 	memory := map[string]float64{}
 	for _, i := range invocations {

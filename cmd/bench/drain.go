@@ -36,7 +36,7 @@ type drainCase struct {
 }
 
 func drainCases() []drainCase {
-	one := []tool{drover, relayed, kubectl, kubectlUnlimited}
+	one := []tool{drover, throughRelay, kubectl, kubectlUnlimited}
 	many := []tool{drover, kubectl, kubectlAtOnce, kubectlUnlimited}
 	plain, alone := workload.Workload{Kind: workload.Deployment}, workload.Workload{Kind: workload.Pods}
 	budget := func(maxUnavailable string) workload.Workload {
@@ -136,7 +136,7 @@ func measureDrainsOn(ctx context.Context, s *settings, r *report, swift bool, br
 		rows += row
 		fmt.Fprintf(r.out, "  measured in %.0f s: %s", time.Since(started).Seconds(), row)
 	}
-	return rows, g.limited(), nil
+	return rows, g.limiterWait(), nil
 }
 
 // chosenTools returns drover and the tools whose names match.
@@ -225,7 +225,7 @@ func (c drainCase) report(r *report, trials map[string][]trial, keep int, bound 
 				statuses[status] += n
 			}
 		}
-		notes = append(notes, number(median(requests))+" requests"+refused(statuses, len(all)))
+		notes = append(notes, number(median(requests))+" requests"+refusalsPerTrial(statuses, len(all)))
 		if c.nodes > 1 && who.name == drover.name {
 			notes = append(notes, fmt.Sprintf("a node %.2f–%.2f s", quantile(nodes, 0), quantile(nodes, 1)))
 		}
@@ -245,7 +245,7 @@ func (c drainCase) report(r *report, trials map[string][]trial, keep int, bound 
 	}
 	r.add("— the bound", bound, "s", nil, how)
 	mine := median(took(trials[drover.name]))
-	if all := trials[relayed.name]; len(all) > 0 {
+	if all := trials[throughRelay.name]; len(all) > 0 {
 		limit := atMost(maxRelayedToDirect)
 		if c.toBound == 0 {
 			limit = nil
@@ -268,7 +268,7 @@ const drainTable = `| Drains, medians | drover | — through the relay | kubectl
 // row of the table: seconds, requests and failed drains of the tools that tried the case.
 func (c drainCase) row(trials map[string][]trial, bound float64) string {
 	cells := []string{c.name}
-	for _, who := range []tool{drover, relayed, kubectl, kubectlAtOnce, kubectlUnlimited} {
+	for _, who := range []tool{drover, throughRelay, kubectl, kubectlAtOnce, kubectlUnlimited} {
 		all, cell := trials[who.name], ""
 		if len(all) > 0 {
 			failed, requests := 0, make([]float64, len(all))
@@ -286,8 +286,8 @@ func (c drainCase) row(trials map[string][]trial, bound float64) string {
 	return "| " + strings.Join(append(cells, number(bound)+" s"), " | ") + " |\n"
 }
 
-// refused returns the average number of refused evictions in a trial, by status.
-func refused(statuses map[int]int, trials int) string {
+// refusalsPerTrial returns the average number of refused evictions in a trial, by status.
+func refusalsPerTrial(statuses map[int]int, trials int) string {
 	var all []string
 	for _, status := range slices.Sorted(func(yield func(int) bool) {
 		for status := range statuses {

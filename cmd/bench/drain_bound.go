@@ -33,7 +33,7 @@ func (g *testbed) budgetBound(ctx context.Context, c drainCase, keep int) (secon
 	var places []float64
 	end := 0.0
 	for i, pod := range g.watcher.On("bench", c.nodeNames()[0])[:min(5, c.pods)] {
-		left, started := g.left(c.nodeNames()), time.Now()
+		left, started := g.podsLeft(c.nodeNames()), time.Now()
 		if err := evict(ctx, client, "bench", pod); err != nil {
 			return 0, "", err
 		}
@@ -44,7 +44,7 @@ func (g *testbed) budgetBound(ctx context.Context, c drainCase, keep int) (secon
 		if i > 0 {
 			continue
 		}
-		if err := g.watcher.Wait(ctx, "the pod to end", func() bool { return g.left(c.nodeNames()) < left }); err != nil {
+		if err := g.watcher.Wait(ctx, "the pod to end", func() bool { return g.podsLeft(c.nodeNames()) < left }); err != nil {
 			return 0, "", err
 		}
 		end = time.Since(started).Seconds()

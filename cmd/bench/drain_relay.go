@@ -28,8 +28,8 @@ const (
 	streamPrice = 0.008
 )
 
-// relayed is drover in a private cluster.
-var relayed = tool{name: "drover, through the relay", drain: func(ctx context.Context, g *testbed, nodes []string) []outcome {
+// throughRelay is drover in a private cluster.
+var throughRelay = tool{name: "drover, through the relay", drain: func(ctx context.Context, g *testbed, nodes []string) []outcome {
 	return drains(ctx, nodes, g.relayConfig)
 }}
 

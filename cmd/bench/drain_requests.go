@@ -29,8 +29,8 @@ func (r *requests) add(method, path string, status int) {
 	}
 }
 
-// counted returns the totals so far.
-func (r *requests) counted() (total int, evictions map[int]int) {
+// totals returns the totals so far.
+func (r *requests) totals() (total int, evictions map[int]int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.total, maps.Clone(r.evictions)
@@ -55,22 +55,22 @@ func (c counting) RoundTrip(req *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-// answered matches the line that kubectl logs for each request at the given verbosity.
-var answered = regexp.MustCompile(`^I.*\] "Response" verb="([A-Z]+)" url="([^"?]*)[^"]*" status="(\d*)`)
+// responseLine matches the line that kubectl logs for each request at the given verbosity.
+var responseLine = regexp.MustCompile(`^I.*\] "Response" verb="([A-Z]+)" url="([^"?]*)[^"]*" status="(\d*)`)
 
 const verbosity = "6"
 
-// klogged matches the beginning of a line of Kubernetes' log: its level, month and day.
-var klogged = regexp.MustCompile(`^[IWEF]\d{4} `)
+// klogPrefix matches the beginning of a line of Kubernetes' log: its level, month and day.
+var klogPrefix = regexp.MustCompile(`^[IWEF]\d{4} `)
 
 // read counts the requests that kubectl logged, and returns its last message to the user.
 func (r *requests) read(stderr string) (message string) {
 	for line := range strings.Lines(stderr) {
 		line = strings.TrimSpace(line)
-		if m := answered.FindStringSubmatch(line); m != nil {
+		if m := responseLine.FindStringSubmatch(line); m != nil {
 			status, _ := strconv.Atoi(m[3]) // digits, or none
 			r.add(m[1], m[2], status)
-		} else if line != "" && !klogged.MatchString(line) {
+		} else if line != "" && !klogPrefix.MatchString(line) {
 			message = line
 		}
 	}

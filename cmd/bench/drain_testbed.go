@@ -36,21 +36,21 @@ type testbed struct {
 	watcher  *workload.Watcher
 	spares   []string
 	requests *requests // of the current trial
-	waited   waited
+	waited   waitTotal
 	cases    int
 	made     time.Duration // from the creation of the last workload until all of it was Ready
 	rate     float64       // evictions a second without a budget; 0 until it is measured
 }
 
-// waited is the time that clients waited for their own limits, in nanoseconds.
-type waited struct{ atomic.Int64 }
+// waitTotal is the time that clients waited for their own limits, in nanoseconds.
+type waitTotal struct{ atomic.Int64 }
 
 // Observe implements client-go's metric.
-func (w *waited) Observe(_ context.Context, _ string, _ url.URL, latency time.Duration) {
+func (w *waitTotal) Observe(_ context.Context, _ string, _ url.URL, latency time.Duration) {
 	w.Add(int64(latency))
 }
 
-func (g *testbed) limited() time.Duration { return time.Duration(g.waited.Load()) }
+func (g *testbed) limiterWait() time.Duration { return time.Duration(g.waited.Load()) }
 
 // openGround starts a control plane. Its controllers have the default client limits of Kubernetes, or 500 calls a second if swift.
 func openGround(ctx context.Context, s *settings, swift bool) (*testbed, error) {
@@ -165,11 +165,11 @@ func (g *testbed) lay(ctx context.Context, c drainCase) error {
 	patience, cancel := context.WithTimeout(ctx, layPatience)
 	defer cancel()
 	if err := g.watcher.Wait(patience, "the workload", func() bool {
-		return g.watcher.Settled(c.workload) && g.left(nodes) == c.workload.Replicas
+		return g.watcher.Settled(c.workload) && g.podsLeft(nodes) == c.workload.Replicas
 	}); err != nil {
 		healthy, _ := g.watcher.Healthy("bench", "web")
-		return fmt.Errorf("%w: of %d pods %d are healthy, %d on their nodes, %d on spares", err, c.workload.Replicas, healthy, g.left(nodes),
-			g.left(g.spares))
+		return fmt.Errorf("%w: of %d pods %d are healthy, %d on their nodes, %d on spares", err, c.workload.Replicas, healthy, g.podsLeft(nodes),
+			g.podsLeft(g.spares))
 	}
 	g.made = time.Since(started)
 	if err := g.cluster.Reset(ctx, true, g.spares...); err != nil {
@@ -183,8 +183,8 @@ func (g *testbed) lay(ctx context.Context, c drainCase) error {
 	return g.cluster.Budgeted(ctx, c.workload)
 }
 
-// left is the number of the workload's pods on nodes.
-func (g *testbed) left(nodes []string) int {
+// podsLeft is the number of the workload's pods on nodes.
+func (g *testbed) podsLeft(nodes []string) int {
 	left := 0
 	for _, node := range nodes {
 		left += len(g.watcher.On("bench", node))
@@ -221,8 +221,8 @@ func (g *testbed) try(ctx context.Context, c drainCase, who tool) (trial, error)
 			}
 		}
 	}
-	if t.failed == 0 && g.left(nodes) > 0 {
-		t.failed, t.why = 1, fmt.Sprintf("%d pods were left", g.left(nodes))
+	if t.failed == 0 && g.podsLeft(nodes) > 0 {
+		t.failed, t.why = 1, fmt.Sprintf("%d pods were left", g.podsLeft(nodes))
 	}
 	// The watcher continues until all replicas are healthy again.
 	if c.workload.Kind != workload.Pods {
@@ -231,7 +231,7 @@ func (g *testbed) try(ctx context.Context, c drainCase, who tool) (trial, error)
 		}
 	}
 	_, t.least = g.watcher.Healthy("bench", "web")
-	t.requests, t.answers = g.requests.counted()
+	t.requests, t.answers = g.requests.totals()
 	return t, nil
 }
 

@@ -121,7 +121,7 @@ func evictAll(ctx context.Context, g *testbed, nodes []string) []outcome {
 	for _, o := range atOnce(pods, bareAtOnce, func(pod string) error { return evict(ctx, client, "bench", pod) }) {
 		failed = append(failed, o.err)
 	}
-	failed = append(failed, g.watcher.Wait(ctx, "the pods to end", func() bool { return g.left(nodes) == 0 }))
+	failed = append(failed, g.watcher.Wait(ctx, "the pods to end", func() bool { return g.podsLeft(nodes) == 0 }))
 	return []outcome{{time.Since(started), errors.Join(failed...)}}
 }
 

@@ -51,7 +51,7 @@ func functions() []function {
 	stopped := events.PlanResult{Cluster: stranger, Outcome: events.OutcomeStopped, Reason: "SpecAbsent", Message: "there is no spec"}
 	upgrade := events.UpgradeRequest{Upgrade: events.Upgrade{Cluster: absent}, Action: events.UpgradeNext, Execution: "by hand"}
 	return []function{
-		{step: "admit", event: uploaded(names.ClusterSpec(absent)), answers: "a spec was deleted"},
+		{step: "admit", event: uploadEvent(names.ClusterSpec(absent)), answers: "a spec was deleted"},
 		{step: "plan", event: events.PlanRequest{Cluster: absent}, answers: "a cluster without a spec: Stopped"},
 		{
 			step: "change", event: events.ChangeRequest{Cluster: absent, PlanKey: "plans/none.json"}, answers: "an absent plan: an error",
@@ -73,13 +73,13 @@ func functions() []function {
 			step: "clean", event: events.CleanRequest{Cluster: absent, Execution: "by hand"}, answers: "a cluster without a lease: an error",
 			fails: true,
 		},
-		{step: "publish", event: uploaded(names.ReleaseSpec(absent)), answers: "a release was deleted"},
+		{step: "publish", event: uploadEvent(names.ReleaseSpec(absent)), answers: "a release was deleted"},
 		{step: "upgrade", kubernetes: true, event: upgrade, answers: "a cluster without an upgrade: an error", fails: true},
 	}
 }
 
-// uploaded is S3's event for a key.
-func uploaded(key string) (event events.Event[events.Object]) {
+// uploadEvent is S3's event for a key.
+func uploadEvent(key string) (event events.Event[events.Object]) {
 	event.Detail.Object.Key = key
 	return event
 }
@@ -92,7 +92,7 @@ func measureFunctions(ctx context.Context, s *settings, r *report) error {
 		if f.kubernetes {
 			l = atMost(maxZipClient)
 		}
-		arch, size, err := s.zipped(f.step)
+		arch, size, err := s.zipSize(f.step)
 		if err != nil {
 			return err
 		}
@@ -108,8 +108,8 @@ func measureFunctions(ctx context.Context, s *settings, r *report) error {
 	return a.measureStarts(ctx, s, r, all, atMost(maxCold))
 }
 
-// zipped returns the size of a package as cdk deploy uploads it, preferably for the deployed architecture.
-func (s *settings) zipped(step string) (arch string, megabytes float64, err error) {
+// zipSize returns the size of a package as cdk deploy uploads it, preferably for the deployed architecture.
+func (s *settings) zipSize(step string) (arch string, megabytes float64, err error) {
 	var program *os.File
 	for _, arch = range []string{"arm64", "amd64"} {
 		if program, err = os.Open(filepath.Join(s.build, "functions", arch, step, "bootstrap")); err == nil {
@@ -147,7 +147,7 @@ type starts struct {
 
 // measureStarts invokes each function cold and then warm, in rounds over all functions. The reported p95 is that of the median round: if a
 // shared machine is busy for a second, it slows down all functions in that second.
-func (m *measured) measureStarts(ctx context.Context, s *settings, r *report, all []function, l *limit) error {
+func (m *localAccount) measureStarts(ctx context.Context, s *settings, r *report, all []function, l *limit) error {
 	client := lambda.NewFromConfig(m.Config())
 	whole, p95 := map[string]*starts{}, map[string][]float64{}
 	for _, f := range all {
@@ -186,7 +186,7 @@ func (s *starts) add(other *starts) {
 }
 
 // start a function cold, and invoke it again warm.
-func (m *measured) start(ctx context.Context, client *lambda.Client, f function, into *starts) error {
+func (m *localAccount) start(ctx context.Context, client *lambda.Client, f function, into *starts) error {
 	// A changed configuration ends the existing environments.
 	_, err := client.UpdateFunctionConfiguration(ctx, &lambda.UpdateFunctionConfigurationInput{
 		FunctionName: aws.String(names.Function(f.step)), Description: aws.String("starts cold"),
@@ -201,7 +201,7 @@ func (m *measured) start(ctx context.Context, client *lambda.Client, f function,
 }
 
 // invoke a function once. A cold start is from before its process starts to the end of its first invocation.
-func (m *measured) invoke(ctx context.Context, client *lambda.Client, f function, cold bool, into *starts) error {
+func (m *localAccount) invoke(ctx context.Context, client *lambda.Client, f function, cold bool, into *starts) error {
 	payload, err := json.Marshal(f.event)
 	if err != nil {
 		return err

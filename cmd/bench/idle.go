@@ -30,8 +30,8 @@ var standing = map[string]float64{
 const (
 	// logsPrice is for an ingested gigabyte, tracePrice for a trace: https://aws.amazon.com/xray/pricing/
 	logsPrice, tracePrice = 0.50, 5.00 / 1e6
-	// logged is the assumed size of the logs of a call that finds no work, in gigabytes: three lines of Lambda's.
-	logged = 1000. / 1e9
+	// logSize is the assumed size of the logs of a call that finds no work, in gigabytes: three lines of Lambda's.
+	logSize = 1000. / 1e9
 )
 
 // idleSizes are the numbers of clusters of the priced deployments.
@@ -90,7 +90,7 @@ func measureIdle(ctx context.Context, s *settings, r *report, sweeps map[int]flo
 	if err != nil {
 		return err
 	}
-	observed := calls * (logged*logsPrice + tracePrice)
+	observed := calls * (logSize*logsPrice + tracePrice)
 	for _, size := range idleSizes {
 		r.add(fmt.Sprintf("idle deployment with %d clusters", size), fixed+observed+sweeps[size]+rollouts[size], "$/month", nil,
 			fmt.Sprintf("$%.2f %s; $%.2f sweeps and audits; $%.2f their logs and traces; $%.2f the functions fleet and rollout", fixed, what,

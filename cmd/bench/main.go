@@ -51,7 +51,7 @@ type settings struct {
 	nodes int
 	// patience bounds the trials of kubectl in one case. 0 is no bound.
 	patience time.Duration
-	account  *measured
+	account  *localAccount
 }
 
 func bench(ctx context.Context, args []string, out io.Writer) error {
@@ -101,7 +101,7 @@ func bench(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	fmt.Fprintf(out, "\nThe figures as JSON lines: %s\n", file)
-	return r.missed()
+	return r.missedError()
 }
 
 func sectionNames() []string {

@@ -29,8 +29,8 @@ type figure struct {
 	Missed bool `json:"missed,omitempty"`
 }
 
-// measured is the value with its unit. A missed value has enough digits to differ from its limit.
-func (f figure) measured() string {
+// valueText is the value with its unit. A missed value has enough digits to differ from its limit.
+func (f figure) valueText() string {
 	value := number(f.Value)
 	if f.Missed {
 		value = strconv.FormatFloat(f.Value, 'g', 6, 64)
@@ -96,7 +96,7 @@ func (r *report) table() {
 		case f.Limit != nil:
 			verdict = "met"
 		}
-		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%s\n", f.Name, f.measured(), f.Limit, verdict, f.Note)
+		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%s\n", f.Name, f.valueText(), f.Limit, verdict, f.Note)
 	}
 	_ = w.Flush()
 }
@@ -113,12 +113,12 @@ func (r *report) lines() []byte {
 	return out.Bytes()
 }
 
-// missed is an error that names the figures that miss their limits.
-func (r *report) missed() error {
+// missedError is an error that names the figures that miss their limits.
+func (r *report) missedError() error {
 	var names []string
 	for _, f := range r.figures {
 		if f.Missed {
-			names = append(names, fmt.Sprintf("%s: %s (%s, %s)", f.Section, f.Name, f.measured(), f.Limit))
+			names = append(names, fmt.Sprintf("%s: %s (%s, %s)", f.Section, f.Name, f.valueText(), f.Limit))
 		}
 	}
 	if len(names) == 0 {

@@ -122,7 +122,7 @@ type rollSeen struct {
 	err                                                error
 }
 
-func watchRoll(ctx context.Context, a *measured, client dynamic.Interface, group string) (*rollSeen, error) {
+func watchRoll(ctx context.Context, a *localAccount, client dynamic.Interface, group string) (*rollSeen, error) {
 	w := &rollSeen{}
 	for _, m := range []*map[string]time.Time{&w.launched, &w.serving, &w.leaving, &w.drained, &w.joined, &w.ready} {
 		*m = map[string]time.Time{}

@@ -305,7 +305,7 @@ func newFleet(ctx context.Context, root string, size, deleted int) (f *fleet, h 
 			return nil, nil, fmt.Errorf("planning %s: %s %w", cluster, preview.Message, err)
 		}
 		for _, change := range preview.Plan.Changes {
-			f.stacks[change.StackName] = deployed(change)
+			f.stacks[change.StackName] = stackAfter(change)
 			if poolName, ok := strings.CutPrefix(change.Stack, names.PoolPrefix); ok {
 				group := pool.Group{Name: names.Group(cluster, poolName), TemplateVersion: "1"}
 				for n := range 3 {
@@ -326,8 +326,8 @@ func newFleet(ctx context.Context, root string, size, deleted int) (f *fleet, h 
 	}, nil
 }
 
-// deployed returns a stack in its state after a change, with the outputs that the audit reads. Values from other stacks are "out".
-func deployed(change plan.Change) stack.Deployed {
+// stackAfter returns a stack in its state after a change, with the outputs that the audit reads. Values from other stacks are "out".
+func stackAfter(change plan.Change) stack.Deployed {
 	d := stack.Deployed{
 		Name: change.Stack, Status: "CREATE_COMPLETE", Tags: change.Tags, Parameters: map[string]string{},
 		TerminationProtection: change.Protected,
@@ -409,7 +409,7 @@ func measureSweep(ctx context.Context, s *settings, r *report) error {
 			}
 			if run.name == "sweep" {
 				more := (sweepsAnHour(backoff.SweepPeriod) - sweepsAnHour(formerPeriod)) * monthHours
-				added[size] = more * (c.dollars + logged*logsPrice + tracePrice)
+				added[size] = more * (c.dollars + logSize*logsPrice + tracePrice)
 			}
 			dollars, calls = dollars+c.dollars*run.anHour*monthHours, calls+run.anHour*monthHours
 			if size == 0 {

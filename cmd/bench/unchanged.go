@@ -59,12 +59,12 @@ func measureUnchanged(ctx context.Context, s *settings, r *report) error {
 	return a.measureStarts(ctx, s, r, []function{
 		{"plan", false, events.PlanRequest{Cluster: demo, Execution: "by hand"}, "reads, renders and compares 6 stacks: Unchanged", false},
 		{"prepare", true, events.PrepareRequest{Cluster: demo}, "asks the cluster's API server for drover's roles", false},
-		{"publish", false, uploaded(names.ReleaseSpec("1.36-1")), "checks the release of the cluster, with calls to EKS and EC2", false},
+		{"publish", false, uploadEvent(names.ReleaseSpec("1.36-1")), "checks the release of the cluster, with calls to EKS and EC2", false},
 	}, nil)
 }
 
 // again counts the calls and transitions of another round.
-func (m *measured) again(ctx context.Context, r *report, what string, l *limit, begin func() error) error {
+func (m *localAccount) again(ctx context.Context, r *report, what string, l *limit, begin func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if err := m.quiet(ctx); err != nil {

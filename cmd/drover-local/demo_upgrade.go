@@ -43,7 +43,7 @@ func (l load) upgrade(ctx context.Context, out io.Writer, show *timeline, a *acc
 	}
 	fmt.Fprintln(out)
 	show.line("uploaded", name, "release %s, to be upgraded to at %s", next.Metadata.Name, at.Format(time.TimeOnly))
-	if err := l.scheduled(ctx, show, a, c, name, at); err != nil {
+	if err := l.waitForScheduled(ctx, show, a, c, name, at); err != nil {
 		return err
 	}
 	u, err := awaitUpgrade(ctx, c, name)
@@ -68,8 +68,8 @@ func (l load) upgrade(ctx context.Context, out io.Writer, show *timeline, a *acc
 	return printDisruption(out, l.watcher.Healthy)
 }
 
-// scheduled waits for the scheduled upgrade in the status, and then runs the sweep, whose schedule is not accelerated here.
-func (l load) scheduled(ctx context.Context, show *timeline, a *account.Account, c *cli.Cell, name string, at time.Time) error {
+// waitForScheduled waits for the scheduled upgrade in the status, and then runs the sweep, whose schedule is not accelerated here.
+func (l load) waitForScheduled(ctx context.Context, show *timeline, a *account.Account, c *cli.Cell, name string, at time.Time) error {
 	show.Wait("the time of the upgrade")
 	if _, err := awaitStatus(ctx, c, name, func(s *status.Status) bool {
 		return s.Upgrade != nil && s.Upgrade.Phase == status.UpgradeScheduled && s.Phase == status.Ready

@@ -31,8 +31,8 @@ type changes map[string]string
 // baselines are the examples in which fields are changed. The first one that has the field is used.
 var baselines = []string{"everything", "existing-network", "scheduled", "demo", "minimal"}
 
-// untried are the fields without another value to try.
-var untried = changes{
+// untriedFields are the fields without another value to try.
+var untriedFields = changes{
 	"apiVersion":                "there is one",
 	"kind":                      "there is one",
 	"spec.release.name":         "each default that differs between the releases does what its field does",
@@ -57,7 +57,7 @@ func readChanges(examples string) (changes, error) {
 		}
 		bases = append(bases, b)
 	}
-	out := maps.Clone(untried)
+	out := maps.Clone(untriedFields)
 	for path, field := range fieldsOf(reflect.TypeFor[api.Cluster](), "") {
 		for _, b := range bases {
 			text, forbidden, err := b.try(path, field)
@@ -70,7 +70,7 @@ func readChanges(examples string) (changes, error) {
 				}
 				continue
 			}
-			if untried[path] != "" {
+			if untriedFields[path] != "" {
 				return nil, fmt.Errorf("%s can be tried: %s", path, text)
 			}
 			out[path] = text
@@ -222,11 +222,11 @@ func (b *base) effect(after *api.Cluster, out *render.Output) (effect, error) {
 	for _, stack := range out.Stacks {
 		desired[stack.Name] = true
 		old, found := b.stacks[stack.Name]
-		differs[stack.Name] = !reflect.DeepEqual(unhurried(old), unhurried(stack))
+		differs[stack.Name] = !reflect.DeepEqual(withoutPace(old), withoutPace(stack))
 		switch {
 		case !found:
 			e.made[kindOf(stack.Name)] = true
-		case !reflect.DeepEqual(launched(old, b.stacks), launched(stack, now)):
+		case !reflect.DeepEqual(nodeParts(old, b.stacks), nodeParts(stack, now)):
 			e.rolled[kindOf(stack.Name)] = true
 		case differs[stack.Name]:
 			e.changed[kindOf(stack.Name)] = true
@@ -242,7 +242,7 @@ func (b *base) effect(after *api.Cluster, out *render.Output) (effect, error) {
 			return e, fmt.Errorf("stack %s is planned to change and does not differ: %v", change.Stack, change.Reasons)
 		}
 		delete(differs, change.Stack)
-		rolls := !reflect.DeepEqual(launched(b.stacks[change.Stack], b.stacks), launched(now[change.Stack], now))
+		rolls := !reflect.DeepEqual(nodeParts(b.stacks[change.Stack], b.stacks), nodeParts(now[change.Stack], now))
 		if planned := change.Effect(); change.Operation == plan.Update && planned != "" && rolls != (planned == status.ReplacesNodes) {
 			return e, fmt.Errorf("the planned effect on stack %s is %q, but it rolls: %t: plan.Effect is wrong about %v", change.Stack,
 				planned, rolls, change.Reasons)
@@ -289,8 +289,8 @@ func (b *base) input(after *api.Cluster, out *render.Output) plan.Input {
 	return in
 }
 
-// unhurried is a stack without the settings that only affect the pace of a later roll.
-func unhurried(stack render.Stack) render.Stack {
+// withoutPace is a stack without the settings that only affect the pace of a later roll.
+func withoutPace(stack render.Stack) render.Stack {
 	if stack.Pace != nil {
 		stack.Pace = &render.Pace{MaxSize: stack.Pace.MaxSize}
 	}
@@ -313,23 +313,23 @@ type template struct {
 	}
 }
 
-// parsed has the templates that read returned. Most changes leave most stacks as they are.
-var parsed = map[string]template{}
+// parsedTemplates has the templates that read returned. Most changes leave most stacks as they are.
+var parsedTemplates = map[string]template{}
 
 // read parses a stack's template, which must not be changed.
 func read(stack render.Stack) template {
-	t, ok := parsed[string(stack.Template)]
+	t, ok := parsedTemplates[string(stack.Template)]
 	if !ok {
 		_ = yaml.Unmarshal(stack.Template, &t) // the tests of the templates show that they are YAML
-		parsed[string(stack.Template)] = t
+		parsedTemplates[string(stack.Template)] = t
 	}
 	return t
 }
 
-// launched returns the parts of a stack's template that decide about its nodes, with the values of parameters, also from outputs of other
+// nodeParts returns the parts of a stack's template that decide about its nodes, with the values of parameters, also from outputs of other
 // stacks. If they differ, the nodes are replaced.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-updatepolicy.html
-func launched(stack render.Stack, all map[string]render.Stack) map[string]any {
+func nodeParts(stack render.Stack, all map[string]render.Stack) map[string]any {
 	t, values := read(stack), map[string]any{}
 	for _, p := range stack.Parameters {
 		values[p.Name] = p.Value
@@ -341,16 +341,16 @@ func launched(stack render.Stack, all map[string]render.Stack) map[string]any {
 	for id, r := range t.Resources {
 		switch r.Type {
 		case "AWS::EC2::LaunchTemplate":
-			what[id] = filled(r.Properties["LaunchTemplateData"], values)
+			what[id] = fillReferences(r.Properties["LaunchTemplateData"], values)
 		case "AWS::AutoScaling::AutoScalingGroup":
-			what[id] = filled(r.Properties["VPCZoneIdentifier"], values)
+			what[id] = fillReferences(r.Properties["VPCZoneIdentifier"], values)
 		}
 	}
 	return what
 }
 
-// filled replaces references to parameters by their values.
-func filled(v any, values map[string]any) any {
+// fillReferences replaces references to parameters by their values.
+func fillReferences(v any, values map[string]any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		if name, ok := v["Ref"].(string); ok {
@@ -358,13 +358,13 @@ func filled(v any, values map[string]any) any {
 		}
 		out := map[string]any{}
 		for key, value := range v {
-			out[key] = filled(value, values)
+			out[key] = fillReferences(value, values)
 		}
 		return out
 	case []any:
 		out := make([]any, len(v))
 		for i := range v {
-			out[i] = filled(v[i], values)
+			out[i] = fillReferences(v[i], values)
 		}
 		return out
 	}

@@ -136,7 +136,7 @@ func facts(t reflect.Type, r api.Rules) string {
 		say("**Required.**")
 	}
 	if len(r.Enum) > 0 {
-		say("One of %s.", quoted(r.Enum))
+		say("One of %s.", quoteAll(r.Enum))
 	}
 	switch {
 	case r.Min != nil && r.Max != nil:
@@ -163,12 +163,12 @@ func facts(t reflect.Type, r api.Rules) string {
 	if r.Unique {
 		by := ""
 		if len(r.UniqueBy) > 0 {
-			by = " by " + quoted(r.UniqueBy)
+			by = " by " + quoteAll(r.UniqueBy)
 		}
 		say("No two alike%s.", by)
 	}
 	if r.Default != nil {
-		say("Default: %s.", quoted(r.Default))
+		say("Default: %s.", quoteAll(r.Default))
 	}
 	return strings.Join(list, " ")
 }
@@ -180,7 +180,7 @@ func meaning(f *api.Format) string {
 	return f.Means
 }
 
-func quoted(list []string) string { return "`" + strings.Join(list, "`, `") + "`" }
+func quoteAll(list []string) string { return "`" + strings.Join(list, "`, `") + "`" }
 
 // anchor is the fragment that Markdown renderers give a heading.
 func anchor(heading string) string {

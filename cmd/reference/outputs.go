@@ -72,7 +72,7 @@ func outputType(t reflect.Type) (name string, object reflect.Type, ok bool) {
 	case t == reflect.TypeFor[time.Time]():
 		return "time", nil, true
 	case valuesOf[t] != nil:
-		return "one of " + quoted(valuesOf[t]), nil, true
+		return "one of " + quoteAll(valuesOf[t]), nil, true
 	case t.Kind() == reflect.Int64:
 		return "whole number", nil, true
 	case t.Kind() == reflect.Map && t.Elem().Kind() == reflect.Int:

@@ -212,15 +212,15 @@ func compile(ctx context.Context, module, bin string, stale []program) error {
 		return fmt.Errorf("build the Kubernetes programs: %w\n%s", err, lastLines(string(out), 20))
 	}
 	for _, p := range stale {
-		if err := os.Rename(filepath.Join(partial, p.built()), filepath.Join(bin, p.name)); err != nil {
+		if err := os.Rename(filepath.Join(partial, p.binaryName()), filepath.Join(bin, p.name)); err != nil {
 			return fmt.Errorf("build %s: %w", p.name, err)
 		}
 	}
 	return nil
 }
 
-// built returns the name that the Go command gives a program: the last part of its package that is not a major version.
-func (p program) built() string {
+// binaryName returns the name that the Go command gives a program: the last part of its package that is not a major version.
+func (p program) binaryName() string {
 	return path.Base(strings.TrimSuffix(p.pkg, "/v3"))
 }
 

@@ -155,7 +155,7 @@ func (d *document) parse(data []byte) *yaml.Node {
 	if root.Kind != yaml.MappingNode {
 		d.fail(place{
 			root.Line, root.Column,
-		}, whole(field.TypeInvalid(nil, shown(root, false), "must be an object with apiVersion, kind, metadata and spec")))
+		}, whole(field.TypeInvalid(nil, shownValue(root, false), "must be an object with apiVersion, kind, metadata and spec")))
 		return nil
 	}
 	return root
@@ -427,7 +427,7 @@ func (d *document) anything(path *field.Path, node *yaml.Node, rules Rules, dept
 }
 
 func (d *document) wrongType(path *field.Path, node *yaml.Node, rules Rules, detail string) {
-	d.fail(place{node.Line, node.Column}, on(path, field.TypeInvalid(path, shown(node, rules.Secret), detail)))
+	d.fail(place{node.Line, node.Column}, on(path, field.TypeInvalid(path, shownValue(node, rules.Secret), detail)))
 }
 
 func (d *document) fail(at place, err *field.Error) {
@@ -439,7 +439,7 @@ func (d *document) errors() (errs Errors) {
 	for i, e := range d.errs {
 		errs = append(errs, d.error(d.at[i], e))
 	}
-	return errs.sorted()
+	return errs.sortedByLine()
 }
 
 func (d *document) error(at place, err *field.Error) *Error {
@@ -449,14 +449,14 @@ func (d *document) error(at place, err *field.Error) *Error {
 // locate adds positions to the errors of later checks.
 func (d *document) locate(errs Errors) (located Errors) {
 	for _, e := range errs {
-		cause := d.stated(e.Cause)
+		cause := d.moveToRelease(e.Cause)
 		located = append(located, d.error(d.placeOf(cause.Field), cause))
 	}
-	return located.sorted()
+	return located.sortedByLine()
 }
 
-// stated assigns an error of the Kubernetes version to the release, if the spec states only the release.
-func (d *document) stated(e *field.Error) *field.Error {
+// moveToRelease assigns an error of the Kubernetes version to the release, if the spec states only the release.
+func (d *document) moveToRelease(e *field.Error) *field.Error {
 	const version, release = "spec.kubernetesVersion", "spec.release.name"
 	_, statesVersion := d.places[version]
 	if _, statesRelease := d.places[release]; e.Field != version || statesVersion || !statesRelease {

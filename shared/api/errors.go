@@ -106,8 +106,8 @@ func fromFields(list field.ErrorList) (errs Errors) {
 	return errs
 }
 
-// sorted sorts errors in the order of the file, and drops duplicates.
-func (l Errors) sorted() Errors {
+// sortedByLine sorts errors in the order of the file, and drops duplicates.
+func (l Errors) sortedByLine() Errors {
 	slices.SortStableFunc(l, func(a, b *Error) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})

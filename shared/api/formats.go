@@ -56,8 +56,8 @@ const (
 // label is a DNS label (RFC 1123), as in Kubernetes.
 const label = `[a-z0-9]([-a-z0-9]*[a-z0-9])?`
 
-// qualified is a Kubernetes label key: an optional DNS prefix, a slash, a name.
-const qualified = `^(` + label + `(\.` + label + `)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`
+// qualifiedName is a Kubernetes label key: an optional DNS prefix, a slash, a name.
+const qualifiedName = `^(` + label + `(\.` + label + `)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`
 
 const ipv4Range = `an IPv4 range, such as "10.0.0.0/16"`
 
@@ -96,7 +96,7 @@ var formats = index(
 		`such as "dev-*"`},
 	Format{Name: "instance-type", Pattern: `^[a-z][a-z0-9]*(-[a-z0-9]+)?\.(nano|micro|small|medium|large|[0-9]*xlarge|metal(-[0-9]+xl)?)$`,
 		Means: `an instance type, such as "m7i.large"`},
-	Format{Name: "label-key", Pattern: qualified, Means: `a label key, such as "example.com/team"`, check: content.IsLabelKey},
+	Format{Name: "label-key", Pattern: qualifiedName, Means: `a label key, such as "example.com/team"`, check: content.IsLabelKey},
 	Format{Name: "label-value", Pattern: `^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$`, MaxLength: 63,
 		Means: "letters, digits, '-', '_' and '.', starting and ending with a letter or digit, or empty"},
 	// https://docs.aws.amazon.com/tag-editor/latest/userguide/best-practices-and-strats.html
@@ -126,7 +126,7 @@ var formats = index(
 	// https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_PutMetricAlarm.html
 	Format{Name: "alarm-name", Pattern: `^[^\x00-\x1f\x7f]+$`, MaxLength: 255, Means: "the name of a CloudWatch alarm"},
 	// https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/node-v1/#NodeStatus
-	Format{Name: "condition", Pattern: qualified, MaxLength: 316, Means: `a type of node conditions, such as "example.com/NetworkReady"`,
+	Format{Name: "condition", Pattern: qualifiedName, MaxLength: 316, Means: `a type of node conditions, such as "example.com/NetworkReady"`,
 		check: goodWhenTrue},
 	Format{Name: "command", Pattern: `^[^\x00]*[^\x00\s][^\x00]*$`, Means: "a command of bash, without NUL characters"},
 	Format{Name: "addon-name", Pattern: `^[A-Za-z0-9][A-Za-z0-9_-]*$`, MaxLength: 100, Means: `the name of an EKS add-on, such as "vpc-cni"`},

@@ -59,7 +59,7 @@ func (d *document) withValidation(validate func() field.ErrorList) Errors {
 			found = append(found, e)
 		}
 	}
-	return append(errs, d.locate(found)...).sorted()
+	return append(errs, d.locate(found)...).sortedByLine()
 }
 
 func validateCluster(c *Cluster, o Options) field.ErrorList {

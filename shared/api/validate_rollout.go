@@ -45,8 +45,8 @@ func (r *Rollout) Defaulted() *Rollout {
 	return out
 }
 
-// unsupported are fields of later versions of drover, by their parent object. Files that have one are rejected with its name.
-var unsupported = map[reflect.Type]map[string]string{
+// unsupportedFields are fields of later versions of drover, by their parent object. Files that have one are rejected with its name.
+var unsupportedFields = map[reflect.Type]map[string]string{
 	reflect.TypeFor[RolloutOf](): {
 		"modules":  "rollouts change releases only",
 		"absent":   "rollouts change releases only",
@@ -59,7 +59,7 @@ var unsupported = map[reflect.Type]map[string]string{
 
 // unsupportedField returns the message about a field that a later version of drover may support; empty for any other field.
 func unsupportedField(parent reflect.Type, name string) string {
-	if instead := unsupported[parent][name]; instead != "" {
+	if instead := unsupportedFields[parent][name]; instead != "" {
 		return "not supported yet: " + instead
 	}
 	return ""

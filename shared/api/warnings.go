@@ -119,14 +119,14 @@ type replicas struct {
 // critical is the toleration that EKS add-ons have in common.
 var critical = toleration{Key: "CriticalAddonsOnly", Operator: "Exists"}
 
-// replicated are the add-ons that run Deployments. DaemonSets tolerate every taint, and other add-ons are unknown.
+// replicatedAddons are the add-ons that run Deployments. DaemonSets tolerate every taint, and other add-ons are unknown.
 //   - coredns: https://github.com/awsdocs/amazon-eks-user-guide/blob/mainline/latest/ug/networking/managing-coredns.adoc and the
 //     Deployment that EKS installs.
 //   - aws-ebs-csi-driver, aws-efs-csi-driver, aws-fsx-csi-driver: controller.tolerations of charts/*/values.yaml of
 //     https://github.com/kubernetes-sigs/aws-ebs-csi-driver and its two siblings.
 //   - metrics-server, snapshot-controller: their charts have none. The local account gives them the common one: a missing warning does
 //     less harm than a wrong one.
-var replicated = map[string]replicas{
+var replicatedAddons = map[string]replicas{
 	"coredns": {tolerations: []toleration{critical, {Key: "node-role.kubernetes.io/control-plane", Effect: "NoSchedule"}}},
 	"aws-ebs-csi-driver": {section: "controller", tolerations: []toleration{
 		critical, {Operator: "Exists", Effect: "NoExecute", TolerationSeconds: new(int64)},
@@ -142,7 +142,7 @@ var replicated = map[string]replicas{
 // tolerationsOf returns the tolerations of an add-on's Deployment, from its configuration or by default. ok is false for an unknown
 // add-on, and for a configuration whose tolerations are no list, which EKS rejects.
 func tolerationsOf(addon Addon) (_ []toleration, ok bool) {
-	deployment, ok := replicated[addon.Name]
+	deployment, ok := replicatedAddons[addon.Name]
 	if !ok {
 		return nil, false
 	}

@@ -22,8 +22,8 @@ func (r raw) MarshalJSON() ([]byte, error) { return nil, errors.New("not JSON") 
 // String returns the text from the file.
 func (r raw) String() string { return string(r) }
 
-// shown returns the value of a node for messages: scalars from the file, and no secrets or large values.
-func shown(node *yaml.Node, secret bool) any {
+// shownValue returns the value of a node for messages: scalars from the file, and no secrets or large values.
+func shownValue(node *yaml.Node, secret bool) any {
 	switch {
 	case secret && node.Kind == yaml.ScalarNode:
 		return raw(fmt.Sprintf("(%d bytes)", len(node.Value)))

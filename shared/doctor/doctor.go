@@ -110,7 +110,7 @@ func (r *report) run(clusters []Cluster) {
 	case ServiceLinkedRoles:
 		r.serviceLinkedRoles(clusters)
 	case VersionOffered, AddonsCompatible, Images:
-		r.offered(clusters)
+		r.checkOffered(clusters)
 	case PrincipalsExist:
 		r.principals(clusters)
 	default:

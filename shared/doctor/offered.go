@@ -17,8 +17,8 @@ var good = map[string]string{
 	Images:           "the images of the pools exist and fit",
 }
 
-// offered finds versions and images of clusters that AWS does not offer.
-func (r *report) offered(clusters []Cluster) {
+// checkOffered finds versions and images of clusters that AWS does not offer.
+func (r *report) checkOffered(clusters []Cluster) {
 	for _, c := range clusters {
 		for _, s := range preflight.CheckCreation(&r.facts.Offered, c.Resolved) {
 			switch {

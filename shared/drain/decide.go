@@ -154,7 +154,7 @@ func (d *decider) decide() Decision {
 			ready = append(ready, r)
 		}
 	}
-	d.out.Left = d.sorted()
+	d.out.Left = d.sortedPods()
 	for _, p := range d.out.Left {
 		try := d.view.Tries[p.UID]
 		switch {
@@ -181,7 +181,7 @@ func (d *decider) decide() Decision {
 			continue // only load balancers delay it
 		case force && try.Why.Code != 0:
 			// What refuses its eviction had time until the deadline.
-			send(d.forced(p))
+			send(d.forcedDeletion(p))
 			continue
 		}
 		switch request, blocked := d.request(p); {
@@ -189,7 +189,7 @@ func (d *decider) decide() Decision {
 			send(request)
 		case blocked == nil: // queued behind others under its budget
 		case force:
-			send(d.forced(p))
+			send(d.forcedDeletion(p))
 		default:
 			d.out.Blocked = append(d.out.Blocked, *blocked)
 		}
@@ -210,8 +210,8 @@ func (d *decider) onlySystem() bool {
 		!slices.ContainsFunc(d.out.Blocked, func(b Blocked) bool { return b.Why.Code != BudgetEmpty })
 }
 
-// sorted returns the pods that must leave by priority, the lowest first. So pods on which others depend leave last.
-func (d *decider) sorted() []*Pod {
+// sortedPods returns the pods that must leave by priority, the lowest first. So pods on which others depend leave last.
+func (d *decider) sortedPods() []*Pod {
 	pods := make([]*Pod, 0, len(d.view.Pods))
 	for _, p := range d.view.Pods {
 		switch {
@@ -295,8 +295,8 @@ func (d *decider) request(p *Pod) (Request, *Blocked) {
 	return request, nil
 }
 
-// forced returns the deletion of a pod, with the grace period of an eviction.
-func (d *decider) forced(p *Pod) Request {
+// forcedDeletion returns the deletion of a pod, with the grace period of an eviction.
+func (d *decider) forcedDeletion(p *Pod) Request {
 	grace, _ := p.gracePeriod(d.task.Policy)
 	return Request{Pod: p, Grace: seconds(grace), Forced: true}
 }

@@ -138,7 +138,7 @@ func (c *Clusters) connect(ctx context.Context, cluster string, to stack.API, cl
 		config.Transport, config.TLSClientConfig = c.reach(config.Host), rest.TLSClientConfig{}
 	}
 	if c.role != "" {
-		message := unauthorized(eksCluster, c.role, c.group)
+		message := unauthorizedMessage(eksCluster, c.role, c.group)
 		config.Wrap(func(next http.RoundTripper) http.RoundTripper { return explainer{next, message} })
 	}
 	opened, err := Connect(config)

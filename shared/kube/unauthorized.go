@@ -50,8 +50,8 @@ func (e explainer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// unauthorized is the message for a role that an EKS cluster refuses.
-func unauthorized(eksCluster, role, group string) string {
+// unauthorizedMessage is the message for a role that an EKS cluster refuses.
+func unauthorizedMessage(eksCluster, role, group string) string {
 	entry := fmt.Sprintf("--cluster-name %s --principal-arn %s", eksCluster, role)
 	if group != "" {
 		return fmt.Sprintf("Unauthorized: the access entry of %s is missing, or the role was recreated: if this lasts, run "+

@@ -36,7 +36,7 @@ func TestUnauthorized(t *testing.T) {
 			}))
 			defer server.Close()
 			config := &rest.Config{Host: server.URL}
-			message := unauthorized("drover-demo", "arn:aws-cn:iam::1:role/drover-r-"+test.step, test.group)
+			message := unauthorizedMessage("drover-demo", "arn:aws-cn:iam::1:role/drover-r-"+test.step, test.group)
 			config.Wrap(func(next http.RoundTripper) http.RoundTripper { return explainer{next, message} })
 			cluster, err := Connect(config)
 			require.NoError(t, err)

@@ -13,8 +13,8 @@ import (
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
-// cancelled is the phase in the notice of a scheduled upgrade that was removed before it began.
-const cancelled = "Cancelled"
+// cancelledPhase is the phase in the notice of a scheduled upgrade that was removed before it began.
+const cancelledPhase = "Cancelled"
 
 // upgradeUrgencies of the phases that ended, or do not begin without an operator. The others are progress.
 var upgradeUrgencies = map[string]string{
@@ -66,7 +66,7 @@ func upgradeNotice(cluster string, previous, current *status.Upgrade, earlier []
 	case previous != nil && status.IsPending(previous.Phase) && previous.Phase != status.UpgradeMissed &&
 		isRemoved(previous, current, earlier):
 		removed := *previous
-		current, phase, removed.At, removed.Message = &removed, cancelled, nil, "it was cancelled, and does not begin"
+		current, phase, removed.At, removed.Message = &removed, cancelledPhase, nil, "it was cancelled, and does not begin"
 	case current == nil || previous != nil && noticedFields(*previous) == noticedFields(*current):
 		return Notice{}, false
 	default:
@@ -91,7 +91,7 @@ func upgradeNotice(cluster string, previous, current *status.Upgrade, earlier []
 		message += fmt.Sprintf("\nThe checks at %s found this, which may be fixed since:", current.Checked.UTC().Format(time.RFC3339))
 	}
 	for _, c := range current.Checks {
-		if phase == cancelled {
+		if phase == cancelledPhase {
 			break // nothing must be fixed
 		}
 		message += fmt.Sprintf("\n%s: %s %s", c.Name, c.Message, c.Next)

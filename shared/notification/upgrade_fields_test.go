@@ -52,7 +52,7 @@ func TestUpgradeNoticeFields(t *testing.T) {
 		u := running
 		u.Phase = status.UpgradeScheduled
 		detail := notify(t, &u, nil).Detail.(events.UpgradeChange)
-		require.Equal(t, cancelled, detail.Phase)
+		require.Equal(t, cancelledPhase, detail.Phase)
 		require.Nil(t, detail.At)
 	})
 	t.Run("mention earlier checks only when there are findings from before the end", func(t *testing.T) {

@@ -119,8 +119,8 @@ var stateful = map[string]map[string]string{
 	},
 }
 
-// refused returns the changes of a stack that would replace or delete stateful resources.
-func refused(stack string, old, now *api.Cluster) []status.Reason {
+// refusedReasons returns the changes of a stack that would replace or delete stateful resources.
+func refusedReasons(stack string, old, now *api.Cluster) []status.Reason {
 	var refusals []status.Reason
 	for _, reason := range Diff(stack, old, now) {
 		if instead, ok := stateful[stack][reason.Field]; ok {

@@ -97,7 +97,7 @@ func TestRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for _, r := range refused(test.stack, test.old, test.now) {
+			for _, r := range refusedReasons(test.stack, test.old, test.now) {
 				got = append(got, r.Field)
 			}
 			require.Equal(t, test.want, got)

@@ -133,7 +133,7 @@ func Compute(in Input) Plan {
 		default:
 			change.Operation, change.InFlight, change.RepairKey = Update, stack.InProgress(deployed.Status), desired.RepairKey
 			change.Reasons = in.whyUpdate(desired, deployed, checksum, tags)
-			p.Refused = append(p.Refused, refused(desired.Name, in.Old[desired.Name], in.New)...)
+			p.Refused = append(p.Refused, refusedReasons(desired.Name, in.Old[desired.Name], in.New)...)
 			if reason, missing := change.MissingTag(deployed); missing {
 				p.Refused = append(p.Refused, reason)
 			}

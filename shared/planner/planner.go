@@ -195,8 +195,8 @@ type work struct {
 	rolled []status.Node
 }
 
-// accepted is the newest spec, as the status records it.
-func (w *work) accepted() status.Upload {
+// acceptedUpload is the newest spec, as the status records it.
+func (w *work) acceptedUpload() status.Upload {
 	upload := status.Upload{Version: w.newest, UploadedAt: w.uploadedAt}
 	if w.spec != nil {
 		upload.Labels = w.spec.Metadata.Labels

@@ -56,7 +56,7 @@ func (p *Planner) PreviewWith(ctx context.Context, cluster string, stacks map[st
 	}
 	if seen.Unused == nil {
 		seen.Next = w.nextUpgrade(&status.Status{}, with.Now())
-		accepted := w.accepted()
+		accepted := w.acceptedUpload()
 		seen.Accepted = &accepted
 	}
 	return seen, err

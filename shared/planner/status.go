@@ -22,7 +22,7 @@ func (o *Outcome) Record(s *status.Status, execution string, now time.Time) {
 	}
 	s.PlannedVersion, s.GoodVersion, s.Deletion = w.newest, w.version, nil
 	if w.rejected == nil { // admission may not have read it yet
-		s.RecordAccepted(w.accepted())
+		s.RecordAccepted(w.acceptedUpload())
 	}
 	w.recordDeployed(s, now)
 	s.Plan = nil

@@ -69,7 +69,7 @@ func nodesReplaced(r *report, f *Facts, p *Plan) {
 		}
 		finding := fmt.Sprintf("%s of pool %s has kubelet %s", n.Name, n.Pool, n.Kubelet)
 		switch apart := minor(p.To.KubernetesVersion) - minor(n.Kubelet); {
-		case apart < 0 || apart > upgrade.Skew || apart > 0 && p.replaces() && p.released(n.Pool, f):
+		case apart < 0 || apart > upgrade.Skew || apart > 0 && p.replaces() && p.isImageNewEnough(n.Pool, f):
 			wrong = append(wrong, finding)
 			if again := fmt.Sprintf("`drover roll %s %s`", p.Cluster, n.Pool); !slices.Contains(roll, again) {
 				roll = append(roll, again)
@@ -102,8 +102,8 @@ func (p *Plan) strangers(pool string, f *Facts) (all []string) {
 	return all
 }
 
-// released reports whether a pool's image, by its name, has at least the target's version. Its kubelet should have it too.
-func (p *Plan) released(pool string, f *Facts) bool {
+// isImageNewEnough reports whether a pool's image, by its name, has at least the target's version. Its kubelet should have it too.
+func (p *Plan) isImageNewEnough(pool string, f *Facts) bool {
 	spec := p.pool(pool)
 	if spec == nil {
 		return false

@@ -169,11 +169,11 @@ func QuotaCode(instanceType string, spot bool) string {
 
 // QuotasNeeded returns the maximum of vCPUs that the upgrade adds at the same time, by quota. A pool with several instance types counts
 // with its largest. One with spot instances counts for both quotas.
-func QuotasNeeded(f *Facts, p *Plan) map[string]int { return f.added(p, f.largest) }
+func QuotasNeeded(f *Facts, p *Plan) map[string]int { return f.addedUsage(p, f.largest) }
 
 // VolumesNeeded returns the maximum GiB of root volumes that the upgrade adds at the same time, by quota.
 func VolumesNeeded(f *Facts, p *Plan) map[string]int {
-	return f.added(p, func(pool *api.Pool) map[string]int {
+	return f.addedUsage(p, func(pool *api.Pool) map[string]int {
 		if code := VolumeQuotaCode(pool.RootVolume.Type); code != "" {
 			return map[string]int{code: pool.RootVolume.SizeGiB}
 		}
@@ -181,8 +181,8 @@ func VolumesNeeded(f *Facts, p *Plan) map[string]int {
 	})
 }
 
-// added returns the maximum that the surge nodes use at the same time, by quota. node returns the use of one node of a pool.
-func (f *Facts) added(p *Plan, node func(*api.Pool) map[string]int) map[string]int {
+// addedUsage returns the maximum that the surge nodes use at the same time, by quota. node returns the use of one node of a pool.
+func (f *Facts) addedUsage(p *Plan, node func(*api.Pool) map[string]int) map[string]int {
 	most := map[string]int{}
 	if p.After == nil || !p.replaces() {
 		return most
@@ -269,7 +269,7 @@ func surgeCapacity(r *report, f *Facts, p *Plan) {
 		if !slices.ContainsFunc(pool.InstanceTypes, func(name string) bool { return f.InstanceTypes[name].VCPUs > 0 }) {
 			unknown = append(unknown, fmt.Sprintf("pool %s: %s", pool.Name, list(pool.InstanceTypes)))
 		}
-		if off := suspended(group); len(off) > 0 {
+		if off := suspendedProcesses(group); len(off) > 0 {
 			stuck = append(stuck, fmt.Sprintf("pool %s: %s", pool.Name, list(off)))
 		}
 		finding := fmt.Sprintf("pool %s at %s: %s", pool.Name, group.FailedAt.UTC().Format(time.RFC3339), group.Failure)
@@ -280,7 +280,7 @@ func surgeCapacity(r *report, f *Facts, p *Plan) {
 		case f.ReadAt.Sub(group.FailedAt) < recent:
 			doubtful = append(doubtful, finding)
 		}
-		if finding := f.crowded(&pool); finding != "" {
+		if finding := f.crowdedFinding(&pool); finding != "" {
 			tight = append(tight, finding)
 		}
 	}
@@ -303,8 +303,8 @@ func surgeCapacity(r *report, f *Facts, p *Plan) {
 	}
 }
 
-// suspended returns the suspended processes that a group needs.
-func suspended(g Group) []string {
+// suspendedProcesses returns the suspended processes that a group needs.
+func suspendedProcesses(g Group) []string {
 	var off []string
 	for _, process := range g.Suspended {
 		if slices.Contains(stalling, process) {
@@ -314,9 +314,9 @@ func suspended(g Group) []string {
 	return off
 }
 
-// crowded returns a finding if the pods of the nodes that leave at once have no room on the pool's others. It returns "" if they have, or
-// if nodes are added first.
-func (f *Facts) crowded(pool *api.Pool) string {
+// crowdedFinding returns a finding if the pods of the nodes that leave at once have no room on the pool's others. It returns "" if they
+// have, or if nodes are added first.
+func (f *Facts) crowdedFinding(pool *api.Pool) string {
 	if f.surge(pool) > 0 {
 		return ""
 	}

@@ -135,8 +135,8 @@ func kubeletSkew(r *report, f *Facts, p *Plan) {
 	for _, version := range f.Survey.KubeProxies {
 		proxies["kube-proxy "+version] = version
 	}
-	found := skewed(kubelets, f.ControlPlane.Version, "kubelet of ")
-	found = append(found, skewed(proxies, f.ControlPlane.Version, "")...)
+	found := skewedParts(kubelets, f.ControlPlane.Version, "kubelet of ")
+	found = append(found, skewedParts(proxies, f.ControlPlane.Version, "")...)
 	for _, step := range p.Steps {
 		switch step.Kind {
 		case upgrade.StepNodes, upgrade.StepNodesBack:
@@ -150,8 +150,8 @@ func kubeletSkew(r *report, f *Facts, p *Plan) {
 				proxies = map[string]string{"kube-proxy " + version: version}
 			}
 		}
-		found = append(found, skewed(kubelets, step.KubernetesVersion, "kubelet of ")...)
-		found = append(found, skewed(proxies, step.KubernetesVersion, "")...)
+		found = append(found, skewedParts(kubelets, step.KubernetesVersion, "kubelet of ")...)
+		found = append(found, skewedParts(proxies, step.KubernetesVersion, "")...)
 	}
 	if found = distinct(found); len(found) > 0 {
 		r.block("Bring them to a version in between first: roll their pools, and replace nodes of other owners yourself.", "%s", list(found))
@@ -169,8 +169,8 @@ func (f *Facts) kubelets() map[string]string {
 	return all
 }
 
-// skewed returns what is incompatible with a control plane.
-func skewed(versions map[string]string, controlPlane, what string) []string {
+// skewedParts returns what is incompatible with a control plane.
+func skewedParts(versions map[string]string, controlPlane, what string) []string {
 	var found []string
 	for _, name := range sortedKeys(versions) {
 		switch apart := minor(controlPlane) - minor(versions[name]); {
@@ -200,7 +200,7 @@ func addonAt(f *Facts, p *Plan, step upgrade.Step, name string) string {
 		return version
 	}
 	if step.Kind == upgrade.StepAddons || step.Kind == upgrade.StepNodes {
-		return wanted(p.After, name)
+		return wantedVersion(p.After, name)
 	}
 	for _, a := range f.Addons {
 		if a.Name == name {
@@ -210,8 +210,8 @@ func addonAt(f *Facts, p *Plan, step upgrade.Step, name string) string {
 	return ""
 }
 
-// wanted returns the desired version of an add-on.
-func wanted(cluster *api.Cluster, name string) string {
+// wantedVersion returns the desired version of an add-on.
+func wantedVersion(cluster *api.Cluster, name string) string {
 	if cluster != nil {
 		for _, a := range cluster.Spec.Addons {
 			if a.Name == name {

@@ -62,7 +62,7 @@ func newNetworkParams(cell Cell, cluster *api.Cluster) (*networkParams, error) {
 		Description: "drover: network of cluster " + cluster.Metadata.Name,
 		Name:        name,
 		PublicName:  name + "-public",
-		Retain:      protected(cluster),
+		Retain:      isProtected(cluster),
 		CIDR:        spec.CIDR,
 		S3Service:   "com.amazonaws." + cell.Region + ".s3",
 	}

@@ -56,7 +56,7 @@ func newPoolParams(cluster *api.Cluster, pool *api.Pool, userData []part, rollAt
 		GroupName:          group,
 		ImageID:            pool.ImageID,
 		Volume:             pool.RootVolume,
-		Encrypted:          enabled(pool.RootVolume.Encrypted),
+		Encrypted:          isEnabled(pool.RootVolume.Encrypted),
 		UserData:           userData,
 		InstanceTypes:      pool.InstanceTypes,
 		MinSize:            strconv.Itoa(pool.MinSize),
@@ -87,12 +87,12 @@ func newPoolParams(cluster *api.Cluster, pool *api.Pool, userData []part, rollAt
 	}
 	tags := stackTags(cluster, names.PoolStack(pool.Name))
 	tags["Name"] = group
-	p.ResourceTags = sorted(tags)
+	p.ResourceTags = sortedTags(tags)
 	if !rollAt.IsZero() {
 		p.RollAt = rollAt.UTC().Format(time.RFC3339)
 		tags[names.TagRollAt] = p.RollAt
 	}
-	p.InstanceTags = sorted(tags)
+	p.InstanceTags = sortedTags(tags)
 	p.GroupTags = autoscalerTags(cluster, pool, len(p.ResourceTags)+maxStackTags)
 	return p, nil
 }
@@ -158,7 +158,7 @@ func seconds(text string) (int64, error) {
 // fields in another way. Either would change the templates of deployed pools.
 func drainPolicy(d *api.Drain) (map[string]any, error) {
 	policy := map[string]any{
-		"onTimeout": string(d.OnTimeout), "unmanagedPods": string(d.UnmanagedPods), "deleteEmptyDirData": enabled(d.DeleteEmptyDirData),
+		"onTimeout": string(d.OnTimeout), "unmanagedPods": string(d.UnmanagedPods), "deleteEmptyDirData": isEnabled(d.DeleteEmptyDirData),
 	}
 	for name, text := range map[string]string{
 		"timeout": d.Timeout, "podGracePeriod": d.PodGracePeriod, "loadBalancerWait": d.LoadBalancerWait,
@@ -194,7 +194,7 @@ func autoscalerTags(cluster *api.Cluster, pool *api.Pool, others int) []groupTag
 	for _, taint := range pool.Taints {
 		hints[prefix+"node-template/taint/"+taint.Key] = taint.Value + ":" + taint.Effect
 	}
-	for _, hint := range sorted(hints) {
+	for _, hint := range sortedTags(hints) {
 		// These are only hints, so those that AWS would reject are left out.
 		if len(hint.Key) <= maxTagKey && len(tags)+others < maxTags {
 			tags = append(tags, groupTag(hint))
@@ -213,7 +213,7 @@ func nodeLabels(pool *api.Pool) map[string]string {
 	return labels
 }
 
-func sorted(m map[string]string) []tag {
+func sortedTags(m map[string]string) []tag {
 	list := make([]tag, 0, len(m))
 	for key, value := range m {
 		list = append(list, tag{key, value})

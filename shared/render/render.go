@@ -223,8 +223,8 @@ func stackTags(cluster *api.Cluster, stack string) map[string]string {
 // eksName returns the EKS cluster's name.
 func eksName(cluster *api.Cluster) string { return names.EKSCluster(cluster.Metadata.Name) }
 
-// protected reports whether the spec forbids the deletion of the cluster: it does so by default.
-func protected(cluster *api.Cluster) bool { return enabled(cluster.Spec.DeletionProtection) }
+// isProtected reports whether the spec forbids the deletion of the cluster: it does so by default.
+func isProtected(cluster *api.Cluster) bool { return isEnabled(cluster.Spec.DeletionProtection) }
 
-// enabled reports whether a switch is on: it is on by default.
-func enabled(b *bool) bool { return b == nil || *b }
+// isEnabled reports whether a switch is on: it is on by default.
+func isEnabled(b *bool) bool { return b == nil || *b }

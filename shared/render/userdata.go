@@ -119,7 +119,7 @@ func (r *renderer) userDataParts(params *userDataParams, files []api.File, comma
 // kubeletFlags returns the command line flags of a pool's kubelets: labels, taints and the user's flags.
 func kubeletFlags(pool *api.Pool) ([]string, error) {
 	var labels, taints []string
-	for _, label := range sorted(nodeLabels(pool)) {
+	for _, label := range sortedTags(nodeLabels(pool)) {
 		if strings.ContainsAny(label.Key, ",=") || strings.Contains(label.Value, ",") {
 			return nil, fmt.Errorf("labels[%q]: a flag of the kubelet cannot hold %q", label.Key, label.Value)
 		}

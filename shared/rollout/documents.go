@@ -209,15 +209,15 @@ type Look struct {
 func (r *Report) Same(old *Report) bool {
 	return r.Limit == old.Limit && slices.Equal(r.Open, old.Open) && slices.Equal(r.Usable, old.Usable) &&
 		slices.EqualFunc(r.Facts, old.Facts, func(a, b Fact) bool {
-			if !measured(&a) && b.Observed.After(a.Observed.Add(-time.Minute)) {
+			if !isMeasured(&a) && b.Observed.After(a.Observed.Add(-time.Minute)) {
 				a.Observed = b.Observed
 			}
 			return reflect.DeepEqual(a, b)
 		})
 }
 
-// measured reports whether the time of a fact counts.
-func measured(f *Fact) bool { return f.Attempt != nil && f.Attempt.State == AttemptDone }
+// isMeasured reports whether the time of a fact counts.
+func isMeasured(f *Fact) bool { return f.Attempt != nil && f.Attempt.State == AttemptDone }
 
 // Equal reports whether two documents have the same content.
 func (f *CellFreezes) Equal(other *CellFreezes) bool {

@@ -21,7 +21,7 @@ func (t *ticking) observe() {
 			}
 			return
 		}
-		if t.deleted(m, member) {
+		if t.isDeleted(m, member) {
 			t.set(m, Skipped, ReasonDeleted)
 			return
 		}
@@ -35,8 +35,8 @@ func (t *ticking) observe() {
 	})
 }
 
-// deleted reports whether the cluster was deleted or recreated since the plan was made.
-func (t *ticking) deleted(m *MemberRun, member *Member) bool {
+// isDeleted reports whether the cluster was deleted or recreated since the plan was made.
+func (t *ticking) isDeleted(m *MemberRun, member *Member) bool {
 	f, found := t.in.Facts[m.Cluster]
 	if found {
 		return member.Stack != "" && f.Stack != "" && f.Stack != member.Stack

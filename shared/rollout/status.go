@@ -182,7 +182,7 @@ func runStatus(p *Plan, r *Run) *RunStatus {
 		for j := range s.Members {
 			s.Counts[s.Members[j].State]++
 		}
-		s.Failed = failed(p, r, i)
+		s.Failed = failedInBudget(p, r, i)
 		switch {
 		case r.Halt != nil && r.Halt.Stage == stage.Number:
 			s.State = StageHalted
@@ -217,8 +217,8 @@ func (s *StageStatus) look(stage *Stage, run *StageRun) {
 	}
 }
 
-// failed counts the failed and blocked members that share the budget of a stage.
-func failed(p *Plan, r *Run, stage int) (count int) {
+// failedInBudget counts the failed and blocked members that share the budget of a stage.
+func failedInBudget(p *Plan, r *Run, stage int) (count int) {
 	n := 0
 	for i := range p.Stages {
 		shares := i == stage || p.Stages[stage].SharedFailures && p.Stages[i].Of == p.Stages[stage].Of

@@ -294,7 +294,7 @@ func (t *ticking) passes(i int) bool {
 		return true
 	}
 	if own.waiting+own.atRisk > 0 || all.failed+all.blocked > s.MaxFailures || own.good <= own.failed+own.blocked ||
-		t.hasAlarm(i) || !t.soaked(i) {
+		t.hasAlarm(i) || !t.isSoaked(i) {
 		run.Soaked = time.Time{}
 		return false
 	}
@@ -304,9 +304,9 @@ func (t *ticking) passes(i int) bool {
 	return len(run.After) >= approvals(s.After)
 }
 
-// soaked reports whether each Good member was seen well until the end of its soak. A soak begins when the member becomes Good, and again
+// isSoaked reports whether each Good member was seen well until the end of its soak. A soak begins when the member becomes Good, and again
 // when an alarm of the stage is quiet again.
-func (t *ticking) soaked(i int) bool {
+func (t *ticking) isSoaked(i int) bool {
 	done := true
 	for j := range t.stages[i] {
 		m := &t.stages[i][j]
@@ -518,7 +518,7 @@ func (t *ticking) rollBack() {
 		m, member := &t.stages[i][j], &t.p.Stages[i].Members[j]
 		f, found := t.in.Facts[m.Cluster]
 		switch {
-		case t.deleted(m, member), found && !t.now.Before(f.RollbackUntil):
+		case t.isDeleted(m, member), found && !t.now.Before(f.RollbackUntil):
 			t.set(m, Kept, ReasonNotPossible)
 		case !found || busy >= t.p.Stages[i].MaxConcurrency:
 			waits = true

@@ -155,7 +155,7 @@ func (v *Verdict) Apply(s *Status, now time.Time) {
 	case v.Phase == Ready || v.upgrade != nil:
 		s.Reached(now)
 	case v.spec && converged != nil && converged.Status == "True":
-		s.Phase, s.Message = Ready, unused+v.Message
+		s.Phase, s.Message = Ready, unusedSpecPrefix+v.Message
 	case v.spec:
 		s.Set(Condition{Type: Converged, Status: "False", Reason: v.Condition.Reason, Message: v.Message}, now)
 	}

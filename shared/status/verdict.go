@@ -26,8 +26,8 @@ type Verdict struct {
 	accepted *Condition
 }
 
-// unused begins the message of a cluster that is Ready though its newest spec cannot be used.
-const unused = "the cluster matches its last good spec; the newest spec is not used: "
+// unusedSpecPrefix begins the message of a cluster that is Ready though its newest spec cannot be used.
+const unusedSpecPrefix = "the cluster matches its last good spec; the newest spec is not used: "
 
 // Judge returns the verdict on a plan without changes, or on the reason why there is no plan.
 func Judge(p *events.PlanResult) Verdict {
@@ -38,20 +38,20 @@ func Judge(p *events.PlanResult) Verdict {
 		if slices.Contains([]string{ReasonSpecInvalid, ReasonSpecAbsent, ReasonReleaseUnusable}, p.Reason) {
 			v.Condition.Type, v.spec = SpecAccepted, true
 		}
-		v.accepted = accepted(p)
+		v.accepted = acceptedCondition(p)
 		return v
 	}
 	v := Verdict{Phase: Ready, Message: AsSpecified, Condition: Condition{Type: Converged, Status: "True", Reason: ReasonUpToDate}}
 	v.upgrades(p.Upgrade)
-	v.accepted = accepted(p)
+	v.accepted = acceptedCondition(p)
 	if p.Rejected != nil && v.Phase == Ready {
-		v.Message = unused + p.Rejected.Message
+		v.Message = unusedSpecPrefix + p.Rejected.Message
 	}
 	return v
 }
 
-// accepted returns the condition of the newest spec; nil if planning does not know it, or if it is the verdict itself.
-func accepted(p *events.PlanResult) *Condition {
+// acceptedCondition returns the condition of the newest spec; nil if planning does not know it, or if it is the verdict itself.
+func acceptedCondition(p *events.PlanResult) *Condition {
 	switch {
 	case p.Rejected != nil:
 		return &Condition{Type: SpecAccepted, Status: "False", Reason: p.Rejected.Reason, Message: p.Rejected.Message}

@@ -39,7 +39,7 @@ func TestVerdictOnUnchangedPlan(t *testing.T) {
 		},
 		"names the spec that is not used": {
 			Status{}, judge(events.PlanResult{Rejected: &rejected, Accepted: true}),
-			Status{Phase: Ready, Message: unused + "line 3", Conditions: conditions(upToDate, invalid)},
+			Status{Phase: Ready, Message: unusedSpecPrefix + "line 3", Conditions: conditions(upToDate, invalid)},
 		},
 		"removes plan, failures and instances that did not join": {
 			Status{
@@ -165,7 +165,7 @@ func TestVerdictOnStoppedPlan(t *testing.T) {
 		"is Ready without a spec when its cluster is converged": {
 			Status{Conditions: conditions(upToDate)}, stop(ReasonSpecAbsent, false, nil),
 			Status{
-				Phase: Ready, Message: unused + "no", PlannedVersion: "v2",
+				Phase: Ready, Message: unusedSpecPrefix + "no", PlannedVersion: "v2",
 				Conditions: conditions(upToDate, condition(SpecAccepted, "False", ReasonSpecAbsent, "no")),
 			},
 		},

@@ -170,7 +170,7 @@ func watchDrain(ctx context.Context, out io.Writer, c *Cell, cluster, node, exec
 		return err
 	}
 	if x.Status != sfntypes.ExecutionStatusSucceeded {
-		return fmt.Errorf("node %s is not drained: %s", node, ended(string(x.Status), aws.ToString(x.Error), aws.ToString(x.Cause)))
+		return fmt.Errorf("node %s is not drained: %s", node, endOfExecution(string(x.Status), aws.ToString(x.Error), aws.ToString(x.Cause)))
 	}
 	var result events.DrainResult
 	if err := json.Unmarshal([]byte(aws.ToString(x.Output)), &result); err != nil {
@@ -225,7 +225,7 @@ func StartRoll(ctx context.Context, out io.Writer, c *Cell, cluster, pool string
 	if err != nil {
 		return err
 	}
-	return w.rolled(ctx, pool, aws.ToTime(x.StartDate))
+	return w.waitForRoll(ctx, pool, aws.ToTime(x.StartDate))
 }
 
 // rollAnswer prints the result of a plan that a roll started. The plan is nil if the execution has not planned yet.

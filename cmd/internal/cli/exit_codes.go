@@ -18,24 +18,24 @@ const (
 	exitFindings = 2
 )
 
-// coded is an error with an exit code of its own.
-type coded interface{ ExitCode() int }
+// codedError is an error with an exit code of its own.
+type codedError interface{ ExitCode() int }
 
-// printed ends the command with an exit code. The command has printed its result before.
-type printed struct{ code int }
+// printedResult ends the command with an exit code. The command has printed its result before.
+type printedResult struct{ code int }
 
-func (p *printed) Error() string { return fmt.Sprintf("exit code %d", p.code) }
+func (p *printedResult) Error() string { return fmt.Sprintf("exit code %d", p.code) }
 
-func (p *printed) ExitCode() int { return p.code }
+func (p *printedResult) ExitCode() int { return p.code }
 
 var (
-	errPrinted  = &printed{exitFailed}
-	errFindings = &printed{exitFindings}
+	errPrinted  = &printedResult{exitFailed}
+	errFindings = &printedResult{exitFindings}
 )
 
 // exitCode returns the exit code of a command that ended with an error.
 func exitCode(err error) int {
-	var c coded
+	var c codedError
 	if errors.As(err, &c) {
 		return c.ExitCode()
 	}

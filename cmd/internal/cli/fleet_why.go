@@ -169,11 +169,11 @@ func explainIn(ctx context.Context, state *store.State, s *rollout.Status, clust
 		return r, nil
 	}
 	if s.Plan == nil {
-		return known(r), nil
+		return orNil(r), nil
 	}
 	newest, err := state.RolloutPlan(ctx, s.Plan.Digest)
 	if errors.Is(err, store.ErrNotFound) {
-		return known(r), nil // it expired
+		return orNil(r), nil // it expired
 	} else if err != nil {
 		return nil, err
 	}
@@ -189,11 +189,11 @@ func explainIn(ctx context.Context, state *store.State, s *rollout.Status, clust
 			}
 		}
 	}
-	return known(r), nil
+	return orNil(r), nil
 }
 
-// known returns nil for a rollout that does not select the cluster.
-func known(r *whyRollout) *whyRollout {
+// orNil returns nil for a rollout that does not select the cluster.
+func orNil(r *whyRollout) *whyRollout {
 	if r.Member == nil && r.LeftOut == nil && r.Stage == "" {
 		return nil
 	}

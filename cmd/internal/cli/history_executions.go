@@ -120,20 +120,21 @@ func (x *execution) describeEvent(e sfntypes.HistoryEvent, past map[int64]sfntyp
 		}
 		return x.machine, strings.TrimSuffix("succeeded: "+result, ": ")
 	case e.ExecutionFailedEventDetails != nil:
-		return x.machine, ended("failed", aws.ToString(e.ExecutionFailedEventDetails.Error), aws.ToString(e.ExecutionFailedEventDetails.Cause))
+		d := e.ExecutionFailedEventDetails
+		return x.machine, endOfExecution("failed", aws.ToString(d.Error), aws.ToString(d.Cause))
 	case e.Type == sfntypes.HistoryEventTypeExecutionAborted:
 		d := e.ExecutionAbortedEventDetails
 		if d == nil {
 			d = &sfntypes.ExecutionAbortedEventDetails{}
 		}
-		return x.machine, ended("aborted", aws.ToString(d.Error), aws.ToString(d.Cause))
+		return x.machine, endOfExecution("aborted", aws.ToString(d.Error), aws.ToString(d.Cause))
 	case e.Type == sfntypes.HistoryEventTypeExecutionTimedOut:
 		return x.machine, "timed out"
 	}
 	return "", ""
 }
 
-func ended(how, name, cause string) string {
+func endOfExecution(how, name, cause string) string {
 	return strings.TrimRight(fmt.Sprintf("%s: %s: %s", how, name, cause), ": ")
 }
 

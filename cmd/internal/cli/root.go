@@ -32,7 +32,7 @@ func Main(cmd *cobra.Command) {
 	err := cmd.ExecuteContext(ctx)
 	stop()
 	if err != nil {
-		if p := (*printed)(nil); !errors.As(err, &p) {
+		if p := (*printedResult)(nil); !errors.As(err, &p) {
 			fmt.Fprintln(os.Stderr, "drover:", err)
 		}
 		os.Exit(exitCode(err))

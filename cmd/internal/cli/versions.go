@@ -79,11 +79,11 @@ type ClusterVersions struct {
 	Channel string `json:"channel"`
 	Release moves  `json:"release"`
 	// ControlPlane has Kubernetes versions. StandardSupportEnds and ExtendedSupportEnds are dates for the current version.
-	ControlPlane        planeMove  `json:"controlPlane"`
-	StandardSupportEnds string     `json:"standardSupportEnds,omitempty"`
-	ExtendedSupportEnds string     `json:"extendedSupportEnds,omitempty"`
-	Pools               []poolMove `json:"pools,omitempty"`
-	Addons              []named    `json:"addons,omitempty"`
+	ControlPlane        planeMove      `json:"controlPlane"`
+	StandardSupportEnds string         `json:"standardSupportEnds,omitempty"`
+	ExtendedSupportEnds string         `json:"extendedSupportEnds,omitempty"`
+	Pools               []poolMove     `json:"pools,omitempty"`
+	Addons              []namedVersion `json:"addons,omitempty"`
 	// Upgrade is the upgrade in flight, the scheduled upgrade, or the last upgrade.
 	Upgrade *status.Upgrade `json:"upgrade,omitempty"`
 	// NextUpgrade is the upgrade that waits for Upgrade.
@@ -106,11 +106,11 @@ type planeMove struct {
 
 // poolMove is the change of a pool's image. KubernetesVersion is the kubelet's version in the name of the current image, if any.
 type poolMove struct {
-	named
+	namedVersion
 	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
 }
 
-type named struct {
+type namedVersion struct {
 	Name string `json:"name"`
 	moves
 }
@@ -198,7 +198,7 @@ func (r *fleetReader) cluster(ctx context.Context, s *status.Cluster) (ClusterVe
 	}
 	images := plan.Images(deployed)
 	for _, pool := range slices.Sorted(maps.Keys(images)) {
-		v.Pools = append(v.Pools, poolMove{named: named{pool, moves{Current: images[pool]}}})
+		v.Pools = append(v.Pools, poolMove{namedVersion: namedVersion{pool, moves{Current: images[pool]}}})
 	}
 	spec, err := r.readSpec(ctx, s)
 	if err != nil || spec == nil {
@@ -266,7 +266,7 @@ func (r *fleetReader) setParts(ctx context.Context, v *ClusterVersions, spec *ap
 	current := resolveWith(spec, pinned)
 	for _, addon := range current.Spec.Addons {
 		if version := plan.AddonVersions(deployed, []api.Addon{addon})[addon.Name]; version != "" {
-			v.Addons = append(v.Addons, named{addon.Name, moves{Current: version}})
+			v.Addons = append(v.Addons, namedVersion{addon.Name, moves{Current: version}})
 		}
 	}
 	target, version, err := r.resolveTarget(ctx, v, spec, deployed)
@@ -303,8 +303,8 @@ func (r *fleetReader) setParts(ctx context.Context, v *ClusterVersions, spec *ap
 		}
 	}
 	for _, addon := range future.Spec.Addons {
-		if !slices.ContainsFunc(v.Addons, func(a named) bool { return a.Name == addon.Name }) {
-			v.Addons = append(v.Addons, named{addon.Name, moves{Target: addon.Version}})
+		if !slices.ContainsFunc(v.Addons, func(a namedVersion) bool { return a.Name == addon.Name }) {
+			v.Addons = append(v.Addons, namedVersion{addon.Name, moves{Target: addon.Version}})
 		}
 	}
 	return nil

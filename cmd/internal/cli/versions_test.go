@@ -103,13 +103,13 @@ func TestVersionsOfUnfinishedUpgrades(t *testing.T) {
 			v := ClusterVersions{Upgrade: &test.upgrade}
 			v.Release.Current, _ = plan.Pin(test.deployed)
 			v.ControlPlane.Current = plan.KubernetesVersion(test.deployed)
-			v.Pools = []poolMove{{named: named{"a", moves{Current: plan.Images(test.deployed)["a"]}}}}
+			v.Pools = []poolMove{{namedVersion: namedVersion{"a", moves{Current: plan.Images(test.deployed)["a"]}}}}
 			require.NoError(t, r.setParts(t.Context(), &v, spec, test.deployed))
 			require.Equal(t, test.due, v.Due)
 			require.Equal(t, test.release, v.Release)
 			require.Equal(t, planeMove{moves: test.plane}, v.ControlPlane)
-			require.Equal(t, []poolMove{{named: named{"a", test.pool}}}, v.Pools)
-			require.Equal(t, []named{{"coredns", test.addon}}, v.Addons)
+			require.Equal(t, []poolMove{{namedVersion: namedVersion{"a", test.pool}}}, v.Pools)
+			require.Equal(t, []namedVersion{{"coredns", test.addon}}, v.Addons)
 		})
 	}
 }
@@ -202,9 +202,9 @@ func TestVersionsRow(t *testing.T) {
 		Cluster: "demo", Release: moves{"1.36-1", "1.37-1"}, ControlPlane: planeMove{moves: moves{"1.36", "1.37"}},
 		StandardSupportEnds: "2027-08-03",
 		Due:                 "2026-11-23T22:00:00Z (Channel)", Pools: []poolMove{
-			{named: named{"a", moves{"ami-1", "ami-2"}}}, {named: named{"b", moves{"ami-1", ""}}},
+			{namedVersion: namedVersion{"a", moves{"ami-1", "ami-2"}}}, {namedVersion: namedVersion{"b", moves{"ami-1", ""}}},
 		},
-		Addons: []named{{"coredns", moves{"v1", "v2"}}, {"vpc-cni", moves{"v1", "v2"}}},
+		Addons: []namedVersion{{"coredns", moves{"v1", "v2"}}, {"vpc-cni", moves{"v1", "v2"}}},
 	}, {Cluster: "other", ControlPlane: planeMove{moves: moves{Current: "1.36"}, Deployed: "1.35"}}}
 	show := func(width int) string {
 		var out strings.Builder

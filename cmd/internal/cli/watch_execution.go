@@ -175,9 +175,9 @@ func (w *watcher) verdict(ctx context.Context) error {
 	return nil
 }
 
-// rolled waits for the end of a roll that was requested at a time: the stack's tag has that time or a later one, the cluster is
+// waitForRoll waits for the end of a roll that was requested at a time: the stack's tag has that time or a later one, the cluster is
 // Ready, and no drain runs.
-func (w *watcher) rolled(ctx context.Context, pool string, at time.Time) error {
+func (w *watcher) waitForRoll(ctx context.Context, pool string, at time.Time) error {
 	reader := cloudformation.New(awscloudformation.NewFromConfig(w.c.cfg), resourcegroupstaggingapi.NewFromConfig(w.c.cfg), "")
 	w.show.Wait("the roll of pool " + pool)
 	var refused error

@@ -30,11 +30,11 @@ type Reader struct {
 	Objects Objects
 
 	mu   sync.Mutex
-	read map[string]cached
+	read map[string]cachedRow
 }
 
-// cached is the row of a status with its ETag.
-type cached struct {
+// cachedRow is the row of a status with its ETag.
+type cachedRow struct {
 	etag string
 	row  Row
 }
@@ -47,7 +47,7 @@ func (r *Reader) Read(ctx context.Context) ([]Row, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listing the statuses of clusters: %w", err)
 	}
-	read := make([]*cached, len(entries))
+	read := make([]*cachedRow, len(entries))
 	var changed []int
 	for i, entry := range entries {
 		if old, ok := r.read[entry.Key]; ok && entry.ETag != "" && old.etag == entry.ETag {
@@ -59,7 +59,7 @@ func (r *Reader) Read(ctx context.Context) ([]Row, error) {
 	if err := r.readChanged(ctx, entries, changed, read); err != nil {
 		return nil, err
 	}
-	r.read = map[string]cached{}
+	r.read = map[string]cachedRow{}
 	rows := []Row{}
 	for i, c := range read {
 		if c != nil {
@@ -72,7 +72,7 @@ func (r *Reader) Read(ctx context.Context) ([]Row, error) {
 }
 
 // readChanged reads some of the entries. Entries that no longer exist stay nil.
-func (r *Reader) readChanged(ctx context.Context, entries []store.Entry, changed []int, read []*cached) error {
+func (r *Reader) readChanged(ctx context.Context, entries []store.Entry, changed []int, read []*cachedRow) error {
 	return Each(ctx, len(changed), func(ctx context.Context, n int) (err error) {
 		i := changed[n]
 		read[i], err = r.one(ctx, entries[i].Key)
@@ -109,7 +109,7 @@ feed:
 }
 
 // one reads one status; nil if it no longer exists.
-func (r *Reader) one(ctx context.Context, key string) (*cached, error) {
+func (r *Reader) one(ctx context.Context, key string) (*cachedRow, error) {
 	name := strings.TrimSuffix(strings.TrimPrefix(key, names.Statuses), ".json")
 	object, err := r.Objects.Get(ctx, key, store.MaxDocument)
 	var large *store.TooLarge
@@ -117,14 +117,14 @@ func (r *Reader) one(ctx context.Context, key string) (*cached, error) {
 	case errors.Is(err, store.ErrNotFound):
 		return nil, nil
 	case errors.As(err, &large):
-		return &cached{row: Unreadable(name, err)}, nil
+		return &cachedRow{row: Unreadable(name, err)}, nil
 	case err != nil:
 		return nil, fmt.Errorf("reading the status of cluster %s: %w", name, err)
 	}
 	document := status.New(name)
 	if err := json.Unmarshal(object.Body, document); err != nil {
-		return &cached{object.ETag, Unreadable(name, err)}, nil
+		return &cachedRow{object.ETag, Unreadable(name, err)}, nil
 	}
 	document.Metadata.Name = name
-	return &cached{object.ETag, Summarize(document)}, nil
+	return &cachedRow{object.ETag, Summarize(document)}, nil
 }

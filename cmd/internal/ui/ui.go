@@ -24,7 +24,7 @@ import (
 )
 
 //go:embed dist
-var embedded embed.FS
+var embeddedFiles embed.FS
 
 // Files of the page, with their content types.
 var contentTypes = map[string]string{
@@ -90,7 +90,7 @@ type File struct {
 func Files() ([]File, error) {
 	var files []File
 	for _, name := range []string{"app.css", "app.js", "index.html"} {
-		body, err := fs.ReadFile(embedded, "dist/"+name)
+		body, err := fs.ReadFile(embeddedFiles, "dist/"+name)
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil, ErrNotBuilt
 		} else if err != nil {

@@ -16,9 +16,10 @@ type Rate struct {
 }
 
 // Meter estimates the cost of what runs.
-type Meter struct{ runs []metered }
+type Meter struct{ runs []charge }
 
-type metered struct {
+// charge is a rate that counts from a time on.
+type charge struct {
 	rate       Rate
 	what       string
 	from, to   time.Time
@@ -28,7 +29,7 @@ type metered struct {
 // Start begins to count. what names the owner of the resource, for Stop.
 func (m *Meter) Start(what string, at time.Time, rates ...Rate) {
 	for _, rate := range rates {
-		m.runs = append(m.runs, metered{rate: rate, what: what, from: at})
+		m.runs = append(m.runs, charge{rate: rate, what: what, from: at})
 	}
 }
 
@@ -49,7 +50,7 @@ func (m *Meter) Total(now time.Time) (total float64) {
 	return total
 }
 
-func (r metered) cost(now time.Time) float64 {
+func (r charge) cost(now time.Time) float64 {
 	if r.terminated {
 		now = r.to
 	}

@@ -39,11 +39,11 @@ func (t *Target) up(ctx context.Context, log *runner.Log) error {
 	if err := t.deploy(ctx, log, "up", "--approval", "never"); err != nil {
 		return err
 	}
-	return t.deployed(ctx, log, names.BaseStack, names.CellStack)
+	return t.requireStacks(ctx, log, names.BaseStack, names.CellStack)
 }
 
-// deployed fails unless exactly these stacks of drover's exist.
-func (t *Target) deployed(ctx context.Context, log *runner.Log, want ...string) error {
+// requireStacks fails unless exactly these stacks of drover's exist.
+func (t *Target) requireStacks(ctx context.Context, log *runner.Log, want ...string) error {
 	stacks, err := t.stacks(ctx)
 	if err != nil {
 		return err
@@ -69,7 +69,7 @@ func (t *Target) down(ctx context.Context, log *runner.Log) error {
 	if err := t.deploy(ctx, log, "down"); err != nil {
 		return err
 	}
-	return t.deployed(ctx, log, names.BaseStack)
+	return t.requireStacks(ctx, log, names.BaseStack)
 }
 
 // downAll removes drover with its buckets, and ends the run.
@@ -84,7 +84,7 @@ func (t *Target) downAll(ctx context.Context, log *runner.Log) error {
 	if err := t.deploy(ctx, log, "down-all"); err != nil {
 		return err
 	}
-	if err := t.deployed(ctx, log); err != nil {
+	if err := t.requireStacks(ctx, log); err != nil {
 		return err
 	}
 	left, err := t.remainsOfDrover(ctx)

@@ -63,12 +63,12 @@ func (t *Target) beginClusters(ctx context.Context, log *runner.Log) error {
 // askKeyGrants waits for the cluster with a key. Its stack has a role that may create grants only for AWS resources.
 // https://docs.aws.amazon.com/kms/latest/developerguide/conditions-kms.html#conditions-kms-grant-is-for-aws-resource
 func (t *Target) askKeyGrants(ctx context.Context, _ *runner.Log) (yes bool, evidence string, err error) {
-	reason, err := t.created(ctx, grantsStack)
+	reason, err := t.waitForCreation(ctx, grantsStack)
 	return answer(reason, err, "kms:CreateGrant", "EKS created a cluster with a role that may create grants with this condition only")
 }
 
-// created waits for the creation of a stack. It returns the reason why it failed, or an empty string.
-func (t *Target) created(ctx context.Context, name string) (reason string, err error) {
+// waitForCreation waits for the creation of a stack. It returns the reason why it failed, or an empty string.
+func (t *Target) waitForCreation(ctx context.Context, name string) (reason string, err error) {
 	stack, err := t.stackResult(ctx, t.ownPrefix()+name)
 	switch {
 	case err != nil:
@@ -88,7 +88,7 @@ func (t *Target) created(ctx context.Context, name string) (reason string, err e
 // askLowerVersion upgrades a cluster with its stack, and then deploys the version before.
 // https://docs.aws.amazon.com/eks/latest/userguide/rollback-cluster.html
 func (t *Target) askLowerVersion(ctx context.Context, log *runner.Log) (yes bool, evidence string, err error) {
-	if reason, err := t.created(ctx, versionStack); err != nil || reason != "" {
+	if reason, err := t.waitForCreation(ctx, versionStack); err != nil || reason != "" {
 		return false, "", errors.Join(err, fmt.Errorf("the cluster of the experiment was not created: %s", reason))
 	}
 	if err := t.updateVersion(ctx, t.newer.kubernetes); err != nil {

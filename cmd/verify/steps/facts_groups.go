@@ -23,7 +23,7 @@ const (
 	// smallType is the instance type of the groups, which has two vCPUs.
 	smallType = "t3.micro"
 	// groupTime limits each wait of an experiment, and settled is how long nothing may happen until that counts as an answer.
-	groupTime, settled = 15 * time.Minute, 3 * time.Minute
+	groupTime, settleTime = 15 * time.Minute, 3 * time.Minute
 	// hookTimeout is longer than an experiment. Its end deletes the hook.
 	hookTimeout = 3600
 	hookName    = "wait"
@@ -87,7 +87,7 @@ func (t *Target) begin(ctx context.Context, name, role, policy, hooks string, si
 	if err := t.beginStack(ctx, name, strings.ReplaceAll(r.template, "VERSION", "1"), role); err != nil {
 		return r, nil, err
 	}
-	if reason, err := t.created(ctx, name); err != nil || reason != "" {
+	if reason, err := t.waitForCreation(ctx, name); err != nil || reason != "" {
 		return r, nil, errors.Join(err, fmt.Errorf("the group was not created: %s", reason))
 	}
 	stack, err := t.stack(ctx, r.stackName)
@@ -224,7 +224,7 @@ func (t *Target) askTerminateHooks(ctx context.Context, log *runner.Log) (yes bo
 	both := func(all []autoscalingtypes.Instance) (bool, error) {
 		return len(matching(all, old, true, isWaiting)) == 2, nil
 	}
-	overtaken, err := r.await(ctx, settled, both)
+	overtaken, err := r.await(ctx, settleTime, both)
 	if err != nil {
 		return false, "", err
 	}
@@ -292,7 +292,7 @@ func (t *Target) askOtherSignals(ctx context.Context, log *runner.Log) (yes bool
 		running, err := r.isUpdating(ctx)
 		return !running, err
 	}
-	counted, err := r.await(ctx, settled, ended)
+	counted, err := r.await(ctx, settleTime, ended)
 	if err != nil {
 		return false, "", err
 	}

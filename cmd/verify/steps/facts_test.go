@@ -43,7 +43,7 @@ func TestAskKeyTags(t *testing.T) {
 		require.NoError(t, target.findZones(t.Context()))
 		roles, err := target.createStack(t.Context(), rolesStep, strings.ReplaceAll(target.fill(roleTemplate), old, changed))
 		require.NoError(t, err)
-		defer func() { require.NoError(t, target.removeStack(t.Context(), target.shared())) }()
+		defer func() { require.NoError(t, target.removeStack(t.Context(), target.sharedStack())) }()
 		target.experiments = roles
 		return step(t, factSteps(target.factsAlone())[0].Run)
 	}
@@ -93,7 +93,7 @@ func TestAskGroups(t *testing.T) {
 					require.Contains(t, result.Evidence[0], "? "+want+": ")
 				})
 			}
-			require.NoError(t, target.removeOwn(t.Context(), []string{target.shared()}))
+			require.NoError(t, target.removeOwn(t.Context(), []string{target.sharedStack()}))
 			require.Empty(t, a.EC2.Tagged(t.Context()))
 			own, err := target.ownStacks(t.Context())
 			require.NoError(t, err)

@@ -67,7 +67,7 @@ func (t *Target) leftovers(ctx context.Context) (left, pending []string, err err
 		}
 		left = append(left, found...)
 	}
-	tagged, err := t.tagged(ctx)
+	tagged, err := t.taggedARNs(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -85,8 +85,8 @@ func (t *Target) leftovers(ctx context.Context) (left, pending []string, err err
 	return slices.Compact(left), pending, nil
 }
 
-// tagged lists the ARNs that the tagging API names for the run.
-func (t *Target) tagged(ctx context.Context) ([]string, error) {
+// taggedARNs lists the ARNs that the tagging API names for the run.
+func (t *Target) taggedARNs(ctx context.Context) ([]string, error) {
 	var found []string
 	pages := resourcegroupstaggingapi.NewGetResourcesPaginator(resourcegroupstaggingapi.NewFromConfig(t.cfg),
 		&resourcegroupstaggingapi.GetResourcesInput{TagFilters: []taggingtypes.TagFilter{{Key: aws.String(tagKey), Values: []string{t.Suffix}}}})

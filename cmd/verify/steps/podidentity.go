@@ -38,8 +38,8 @@ Outputs:
   Role: {Value: !GetAtt Role.Arn}
 `
 
-// identified is the name of the pod, and of its service account.
-const identified = "identified"
+// identifiedPod is the name of the pod, and of its service account.
+const identifiedPod = "identified"
 
 // podIdentity runs a pod with the identity of a role, and reads from the pod's status who AWS says it is.
 func (t *Target) podIdentity(ctx context.Context, log *runner.Log, cluster string) error {
@@ -49,7 +49,7 @@ func (t *Target) podIdentity(ctx context.Context, log *runner.Log, cluster strin
 	}
 	role := outputs["Role"]
 	_, err = eks.NewFromConfig(t.cfg).CreatePodIdentityAssociation(ctx, &eks.CreatePodIdentityAssociationInput{
-		ClusterName: aws.String(names.EKSCluster(cluster)), Namespace: aws.String(namespace), ServiceAccount: aws.String(identified),
+		ClusterName: aws.String(names.EKSCluster(cluster)), Namespace: aws.String(namespace), ServiceAccount: aws.String(identifiedPod),
 		RoleArn: &role, Tags: map[string]string{tagKey: t.Suffix},
 	})
 	if err != nil {
@@ -62,14 +62,14 @@ func (t *Target) podIdentity(ctx context.Context, log *runner.Log, cluster strin
 	if err := putNamespace(ctx, api); err != nil {
 		return err
 	}
-	metadata := `"metadata": {"name": "` + identified + `", "namespace": "` + namespace + `"}`
-	if err := put(ctx, api, serviceAccounts, `{"apiVersion": "v1", "kind": "ServiceAccount", `+metadata+`}`); err != nil {
+	metadata := `"metadata": {"name": "` + identifiedPod + `", "namespace": "` + namespace + `"}`
+	if err := ensureObject(ctx, api, serviceAccounts, `{"apiVersion": "v1", "kind": "ServiceAccount", `+metadata+`}`); err != nil {
 		return err
 	}
 	// EKS adds the credentials to pods that are created after the association. That takes seconds, so the pod retries.
-	err = put(ctx, api, jobs, `{"apiVersion": "batch/v1", "kind": "Job", `+metadata+`, "spec": {"backoffLimit": 4, "template": {
-		"metadata": {"labels": {"app": "`+identified+`"}},
-		"spec": {"serviceAccountName": "`+identified+`", "restartPolicy": "Never", "containers": [{"name": "main",
+	err = ensureObject(ctx, api, jobs, `{"apiVersion": "batch/v1", "kind": "Job", `+metadata+`, "spec": {"backoffLimit": 4, "template": {
+		"metadata": {"labels": {"app": "`+identifiedPod+`"}},
+		"spec": {"serviceAccountName": "`+identifiedPod+`", "restartPolicy": "Never", "containers": [{"name": "main",
 			"image": "public.ecr.aws/aws-cli/aws-cli:latest", "command": ["sh", "-c",
 			"aws sts get-caller-identity --query Arn --output text >/dev/termination-log"]}]}}}}`)
 	if err != nil {
@@ -77,7 +77,7 @@ func (t *Target) podIdentity(ctx context.Context, log *runner.Log, cluster strin
 	}
 	var message, name string
 	err = t.until(ctx, 3*time.Second, "the pod with an identity", func() (bool, error) {
-		list, err := api.Dynamic.Resource(pods).Namespace(namespace).List(ctx, metav1.ListOptions{LabelSelector: "app=" + identified})
+		list, err := api.Dynamic.Resource(pods).Namespace(namespace).List(ctx, metav1.ListOptions{LabelSelector: "app=" + identifiedPod})
 		if err != nil {
 			return false, fmt.Errorf("listing the pods with an identity: %w", err)
 		}
@@ -108,7 +108,7 @@ func (t *Target) podIdentity(ctx context.Context, log *runner.Log, cluster strin
 // returns who they are. https://docs.aws.amazon.com/eks/latest/userguide/pod-id-how-it-works.html
 func (t *Target) exchange(ctx context.Context, log *runner.Log, api *kube.Cluster, cluster, pod string) (identity string, err error) {
 	issued, err := api.Dynamic.Resource(serviceAccounts).Namespace(namespace).Create(ctx, &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "metadata": map[string]any{"name": identified},
+		"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "metadata": map[string]any{"name": identifiedPod},
 		"spec": map[string]any{
 			"audiences":      []any{"pods.eks.amazonaws.com"},
 			"boundObjectRef": map[string]any{"apiVersion": "v1", "kind": "Pod", "name": pod},

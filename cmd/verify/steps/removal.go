@@ -64,8 +64,8 @@ func (t *Target) remove(ctx context.Context, log *runner.Log) error {
 	return err
 }
 
-// shared is the stack that the other stacks of the run use.
-func (t *Target) shared() string { return t.ownPrefix() + rolesStep }
+// sharedStack is the stack that the other stacks of the run use.
+func (t *Target) sharedStack() string { return t.ownPrefix() + rolesStep }
 
 // beginRemoval starts the deletion of the run's own stacks that no operation changes, without waiting.
 func (t *Target) beginRemoval(ctx context.Context, own []string) error {
@@ -74,7 +74,7 @@ func (t *Target) beginRemoval(ctx context.Context, own []string) error {
 		if err != nil {
 			return err
 		}
-		if name == t.shared() || stack == nil || strings.HasSuffix(string(stack.StackStatus), "_IN_PROGRESS") {
+		if name == t.sharedStack() || stack == nil || strings.HasSuffix(string(stack.StackStatus), "_IN_PROGRESS") {
 			continue
 		}
 		_, err = cloudformation.NewFromConfig(t.cfg).DeleteStack(ctx, &cloudformation.DeleteStackInput{StackName: &name})
@@ -90,7 +90,7 @@ func (t *Target) removeOwn(ctx context.Context, own []string) error {
 	var failed error
 	for _, last := range []bool{false, true} {
 		for _, name := range own {
-			if (name == t.shared()) != last {
+			if (name == t.sharedStack()) != last {
 				continue
 			}
 			stack, err := t.stackResult(ctx, name)

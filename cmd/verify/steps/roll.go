@@ -17,24 +17,24 @@ import (
 	"github.com/drover-run/drover/shared/kube"
 )
 
-// budgeted is a workload of two pods. Its disruption budget keeps one of them.
-const budgeted = "budgeted"
+// budgetedApp is a workload of two pods. Its disruption budget keeps one of them.
+const budgetedApp = "budgeted"
 
 // putBudgeted creates the workload and waits until both pods are available.
 func (t *Target) putBudgeted(ctx context.Context, api *kube.Cluster) error {
 	if err := putNamespace(ctx, api); err != nil {
 		return err
 	}
-	err := put(ctx, api, budgets, `{"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
-		"metadata": {"name": "`+budgeted+`", "namespace": "`+namespace+`"},
-		"spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "`+budgeted+`"}}}}`)
+	err := ensureObject(ctx, api, budgets, `{"apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+		"metadata": {"name": "`+budgetedApp+`", "namespace": "`+namespace+`"},
+		"spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "`+budgetedApp+`"}}}}`)
 	if err != nil {
 		return err
 	}
-	err = put(ctx, api, deployments, `{"apiVersion": "apps/v1", "kind": "Deployment",
-		"metadata": {"name": "`+budgeted+`", "namespace": "`+namespace+`"},
-		"spec": {"replicas": 2, "selector": {"matchLabels": {"app": "`+budgeted+`"}}, "template": {
-			"metadata": {"labels": {"app": "`+budgeted+`"}},
+	err = ensureObject(ctx, api, deployments, `{"apiVersion": "apps/v1", "kind": "Deployment",
+		"metadata": {"name": "`+budgetedApp+`", "namespace": "`+namespace+`"},
+		"spec": {"replicas": 2, "selector": {"matchLabels": {"app": "`+budgetedApp+`"}}, "template": {
+			"metadata": {"labels": {"app": "`+budgetedApp+`"}},
 			"spec": {"containers": [{"name": "main", "image": "public.ecr.aws/eks-distro/kubernetes/pause:3.10"}]}}}}`)
 	if err != nil {
 		return err
@@ -54,7 +54,7 @@ func (t *Target) removeBudgeted(ctx context.Context, cluster string) error {
 		return err
 	}
 	for _, resource := range []schema.GroupVersionResource{deployments, budgets} {
-		err := api.Dynamic.Resource(resource).Namespace(namespace).Delete(ctx, budgeted, metav1.DeleteOptions{})
+		err := api.Dynamic.Resource(resource).Namespace(namespace).Delete(ctx, budgetedApp, metav1.DeleteOptions{})
 		if err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("deleting the workload: %w", err)
 		}
@@ -66,7 +66,7 @@ func (t *Target) removeBudgeted(ctx context.Context, cluster string) error {
 func availablePods(ctx context.Context, api *kube.Cluster) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, kube.CallTimeout)
 	defer cancel()
-	object, err := api.Dynamic.Resource(deployments).Namespace(namespace).Get(ctx, budgeted, metav1.GetOptions{})
+	object, err := api.Dynamic.Resource(deployments).Namespace(namespace).Get(ctx, budgetedApp, metav1.GetOptions{})
 	if err != nil {
 		return 0, fmt.Errorf("reading the workload: %w", err)
 	}
@@ -99,7 +99,7 @@ func (t *Target) underBudget(ctx context.Context, log *runner.Log, cluster strin
 	observer := t.observe(ctx, cluster)
 	var after []string
 	if err = change(); err == nil {
-		after, err = t.replaced(ctx, cluster, before)
+		after, err = t.waitForNewNodes(ctx, cluster, before)
 	}
 	least, count, lost := observer.end()
 	if err != nil {
@@ -122,9 +122,9 @@ func (t *Target) underBudget(ctx context.Context, log *runner.Log, cluster strin
 // https://kubernetes.io/docs/concepts/architecture/cloud-controller/#node-controller
 const nodeDeletionLimit = 5 * time.Minute
 
-// replaced waits until none of the nodes of before is left, and returns the nodes of the pool. It fails if one is left after
+// waitForNewNodes waits until none of the nodes of before is left, and returns the nodes of the pool. It fails if one is left after
 // nodeDeletionLimit. It lists again if the API server does not answer.
-func (t *Target) replaced(ctx context.Context, cluster string, before []string) (after []string, err error) {
+func (t *Target) waitForNewNodes(ctx context.Context, cluster string, before []string) (after []string, err error) {
 	limited, cancel := context.WithTimeout(ctx, nodeDeletionLimit)
 	defer cancel()
 	var left []string

@@ -26,8 +26,8 @@ var (
 	budgets         = schema.GroupVersionResource{Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"}
 )
 
-// put creates an object, unless it exists.
-func put(ctx context.Context, api *kube.Cluster, resource schema.GroupVersionResource, manifest string) error {
+// ensureObject creates an object, unless it exists.
+func ensureObject(ctx context.Context, api *kube.Cluster, resource schema.GroupVersionResource, manifest string) error {
 	object := &unstructured.Unstructured{}
 	if err := json.Unmarshal([]byte(manifest), &object.Object); err != nil {
 		return fmt.Errorf("reading the manifest of %s: %w", resource.Resource, err)
@@ -41,5 +41,5 @@ func put(ctx context.Context, api *kube.Cluster, resource schema.GroupVersionRes
 
 // putNamespace creates the namespace of the run.
 func putNamespace(ctx context.Context, api *kube.Cluster) error {
-	return put(ctx, api, namespaces, `{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "`+namespace+`"}}`)
+	return ensureObject(ctx, api, namespaces, `{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "`+namespace+`"}}`)
 }

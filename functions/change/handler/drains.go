@@ -40,7 +40,7 @@ func (c *call) waitForDrains(ctx context.Context, what string, group pool.Group,
 	}
 	instances, left := strings.Join(blocker.Instances, ", "), blocker.Left(waited, c.Now())
 	if addsFirst && left > 0 && blocker.MayPassDrains(group) {
-		why, err := c.starved(ctx, blocker.Instances)
+		why, err := c.starvedReason(ctx, blocker.Instances)
 		if err != nil {
 			return false, err
 		}
@@ -89,8 +89,8 @@ func (c *call) isUpdate() bool {
 	return slices.ContainsFunc(c.change.Reasons, func(r status.Reason) bool { return !strings.HasSuffix(r.Field, ".rollAt") })
 }
 
-// starved returns why pods of drained instances need one more node, by the status; or "".
-func (c *call) starved(ctx context.Context, instances []string) (string, error) {
+// starvedReason returns why pods of drained instances need one more node, by the status; or "".
+func (c *call) starvedReason(ctx context.Context, instances []string) (string, error) {
 	cluster, err := c.State.Status(ctx, c.in.Cluster)
 	if errors.Is(err, store.ErrNotFound) {
 		return "", nil

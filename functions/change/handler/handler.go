@@ -92,7 +92,7 @@ func (h *Handler) Handle(ctx context.Context, in events.ChangeRequest) (struct{}
 	if err := h.State.CheckLease(ctx, in.Cluster, in.Execution, in.Fence); err != nil {
 		return struct{}{}, err
 	}
-	if err := h.superseded(ctx, in.Cluster, p); err != nil {
+	if err := h.refuseSuperseded(ctx, in.Cluster, p); err != nil {
 		return struct{}{}, err
 	}
 	c := &call{Handler: h, in: in, change: change, token: change.Token(p.SpecVersion, in.Fence)}

@@ -12,9 +12,9 @@ import (
 	"github.com/drover-run/drover/shared/store"
 )
 
-// superseded returns *fault.Superseded if the spec has changed since planning. Handle calls it before it changes a stack, because between
-// two stacks a plan can stop without a partial result. An unusable newer spec supersedes nothing. A paused one does.
-func (h *Handler) superseded(ctx context.Context, cluster string, p plan.Plan) error {
+// refuseSuperseded returns *fault.Superseded if the spec has changed since planning. Handle calls it before it changes a stack, because
+// between two stacks a plan can stop without a partial result. An unusable newer spec supersedes nothing. A paused one does.
+func (h *Handler) refuseSuperseded(ctx context.Context, cluster string, p plan.Plan) error {
 	key := names.ClusterSpec(cluster)
 	_, version, err := specs.Cluster(ctx, h.Specs, cluster)
 	var unusable *specs.Unusable

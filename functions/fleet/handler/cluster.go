@@ -24,8 +24,8 @@ import (
 	"github.com/drover-run/drover/shared/upgrade/route"
 )
 
-// observed is what a call reads of one cluster.
-type observed struct {
+// observedCluster is what a call reads of one cluster.
+type observedCluster struct {
 	cluster string
 	at      time.Time
 	// spec is nil if the newest upload cannot be used.
@@ -40,7 +40,7 @@ type observed struct {
 
 // update carries out the assignment of a cluster and observes it.
 func (c *call) update(ctx context.Context, cluster string) error {
-	o := &observed{cluster: cluster, at: c.Now().UTC().Round(0)}
+	o := &observedCluster{cluster: cluster, at: c.Now().UTC().Round(0)}
 	var err error
 	o.spec, _, err = specs.Cluster(ctx, c.Specs, cluster)
 	switch {
@@ -70,7 +70,7 @@ func (c *call) setFact(cluster string, f *rollout.Fact) {
 }
 
 // read reads the stack, the status and the record of the last upgrade.
-func (c *call) read(ctx context.Context, o *observed) (err error) {
+func (c *call) read(ctx context.Context, o *observedCluster) (err error) {
 	name, listed := names.Stack(o.cluster, names.ControlPlane), false
 	if o.stack, listed = c.stacks[name]; !listed && c.stacks == nil {
 		if o.stack, err = c.Stacks.Describe(ctx, name); err != nil {
@@ -109,7 +109,7 @@ func deployedTarget(controlPlane stack.Deployed, record *upgrade.Record) (t upgr
 
 // assign copies the assignment of the cluster, withdraws it, or has the cluster planned because of it. drover-upgrade writes the same
 // object when it begins. A conflict means that it did, or that another call of this function was first.
-func (c *call) assign(ctx context.Context, o *observed) error {
+func (c *call) assign(ctx context.Context, o *observedCluster) error {
 	const attempts = 4
 	for range attempts {
 		a, etag, err := c.State.Assignment(ctx, o.cluster)
@@ -138,7 +138,7 @@ func (c *call) assign(ctx context.Context, o *observed) error {
 }
 
 // nextAssignment returns the copy to write; nil if the copy is up to date.
-func (c *call) nextAssignment(o *observed, a *rollout.CellAssignment) *rollout.CellAssignment {
+func (c *call) nextAssignment(o *observedCluster, a *rollout.CellAssignment) *rollout.CellAssignment {
 	w, isWanted := c.wanted[o.cluster]
 	current := a != nil && a.Stack == o.stack.ID
 	open := current && a.Progress(o.record, o.spec, o.deployed) == rollout.AttemptOpen
@@ -164,22 +164,22 @@ func (c *call) nextAssignment(o *observed, a *rollout.CellAssignment) *rollout.C
 
 // follows reports whether an assignment is newer than the cell's copy. Runs of different rollouts have no order: their claims exclude each
 // other.
-func (w *wanted) follows(a *rollout.CellAssignment) bool {
+func (w *wantedState) follows(a *rollout.CellAssignment) bool {
 	return w.Rollout != a.Rollout || w.Run > a.Run || w.Run == a.Run && w.Attempt > a.Attempt
 }
 
 // wasReported reports whether the report, which is older than the assignments, has the attempt. Then the attempt was assigned earlier, and
 // if it is not assigned now, it was withdrawn.
 func (c *call) wasReported(a *rollout.CellAssignment) bool {
-	w := wanted{Assignment: a.Assignment}
+	w := wantedState{Assignment: a.Assignment}
 	return slices.ContainsFunc(c.report.Facts, func(f rollout.Fact) bool {
-		return f.Cluster == a.Cluster && f.Attempt != nil && w.is(f.Attempt)
+		return f.Cluster == a.Cluster && f.Attempt != nil && w.isOf(f.Attempt)
 	})
 }
 
 // request has an idle cluster planned because of its assignment, as the sweep would, and again every half hour until the upgrade begins.
 // The sweep plans a busy cluster later.
-func (c *call) request(ctx context.Context, o *observed, etag string) error {
+func (c *call) request(ctx context.Context, o *observedCluster, etag string) error {
 	a := o.assignment
 	if a.Progress(o.record, o.spec, o.deployed) != rollout.AttemptOpen {
 		return nil
@@ -209,7 +209,7 @@ func (c *call) request(ctx context.Context, o *observed, etag string) error {
 }
 
 // fact is what the cell reports about the cluster.
-func (c *call) fact(ctx context.Context, o *observed) (*rollout.Fact, error) {
+func (c *call) fact(ctx context.Context, o *observedCluster) (*rollout.Fact, error) {
 	f := c.factOfSpec(o)
 	f.Cluster, f.Region, f.Account = o.cluster, c.Region, c.Account
 	f.Stack, f.Deployed, f.Observed = o.stack.ID, o.deployed, o.at
@@ -246,7 +246,7 @@ func (c *call) inRun(a *rollout.CellAssignment) bool {
 
 // observeDone completes the fact of a cluster whose upgrade is done with the last observe it. The run measures time by looks. Before the
 // first look after the upgrade, the attempt counts as in flight.
-func (c *call) observeDone(ctx context.Context, o *observed, f *rollout.Fact) error {
+func (c *call) observeDone(ctx context.Context, o *observedCluster, f *rollout.Fact) error {
 	look := c.looks.Clusters[o.cluster]
 	if r := o.record.Of(o.assignment.Key()); r == nil || look.At.Before(r.Ended) {
 		f.Attempt.State = rollout.AttemptBegun
@@ -272,7 +272,7 @@ func (c *call) observeDone(ctx context.Context, o *observed, f *rollout.Fact) er
 }
 
 // factOfSpec is the part of the fact that the spec states. If the newest upload cannot be used, the last report applies.
-func (c *call) factOfSpec(o *observed) *rollout.Fact {
+func (c *call) factOfSpec(o *observedCluster) *rollout.Fact {
 	if o.spec != nil {
 		f := rollout.FactOf(o.spec, rollout.Content{})
 		f.Opening = opening(&o.spec.Spec.Upgrade, o.at)
@@ -322,7 +322,7 @@ func closing(u *api.Upgrade, now time.Time) (at time.Time) {
 }
 
 // rollbackUntil is when the last upgrade can no longer be rolled back; zero if it cannot. EKS limits only the rollback of a control plane.
-func rollbackUntil(o *observed, now time.Time) time.Time {
+func rollbackUntil(o *observedCluster, now time.Time) time.Time {
 	const year = 365 * 24 * time.Hour
 	last := o.record.LastChange()
 	if last == nil {
@@ -339,7 +339,7 @@ func rollbackUntil(o *observed, now time.Time) time.Time {
 }
 
 // blockedBy is the check that refused the attempt.
-func blockedBy(o *observed) string {
+func blockedBy(o *observedCluster) string {
 	if o.assignment.Check != "" {
 		return o.assignment.Check
 	}
@@ -368,7 +368,7 @@ func (c *call) usable(ctx context.Context) (usable []string, err error) {
 				}
 				return nil, err
 			}
-			refused, err := c.refused(ctx, release)
+			refused, err := c.isReleaseRefused(ctx, release)
 			if err != nil {
 				return nil, err
 			}
@@ -381,8 +381,8 @@ func (c *call) usable(ctx context.Context) (usable []string, err error) {
 	return usable, nil
 }
 
-// refused reports whether the newest verdict on a release is negative and about this content.
-func (c *call) refused(ctx context.Context, release rollout.ReleaseRef) (bool, error) {
+// isReleaseRefused reports whether the newest verdict on a release is negative and about this content.
+func (c *call) isReleaseRefused(ctx context.Context, release rollout.ReleaseRef) (bool, error) {
 	verdict, err := c.State.Verdict(ctx, release.Name)
 	if errors.Is(err, store.ErrNotFound) {
 		return false, nil

@@ -115,7 +115,7 @@ type call struct {
 	// stacks are those of all clusters; nil if they were not listed.
 	stacks map[string]stack.Deployed
 	// wanted are the assignments of runs that have not ended, by cluster, with the section of each.
-	wanted map[string]wanted
+	wanted map[string]wantedState
 
 	mu sync.Mutex
 	// facts are the observed ones, by cluster. A cluster without a spec has nil.
@@ -124,7 +124,7 @@ type call struct {
 	awaitsLook bool
 }
 
-type wanted struct {
+type wantedState struct {
 	rollout.Assignment
 	overrides []string
 }
@@ -146,7 +146,7 @@ func (h *Handler) Handle(ctx context.Context, in events.Fleet) (struct{}, error)
 
 // handle is one attempt. store.ErrConflict means: try again.
 func (h *Handler) handle(ctx context.Context, in events.Fleet) error {
-	c := &call{Handler: h, now: h.Now().UTC().Round(0), facts: map[string]*rollout.Fact{}, wanted: map[string]wanted{}}
+	c := &call{Handler: h, now: h.Now().UTC().Round(0), facts: map[string]*rollout.Fact{}, wanted: map[string]wantedState{}}
 	var etag string
 	var err error
 	// The report is read before the assignments: an assignment of the report that is no longer assigned was withdrawn.
@@ -209,7 +209,7 @@ func (c *call) readWanted() (claims []string) {
 		claims = append(claims, section.Claims...)
 		for _, a := range section.Assignments {
 			if _, claimed := slices.BinarySearch(section.Claims, a.Cluster); claimed {
-				c.wanted[a.Cluster] = wanted{a, section.Overrides}
+				c.wanted[a.Cluster] = wantedState{a, section.Overrides}
 			}
 		}
 	}
@@ -268,7 +268,7 @@ func (c *call) clusters(ctx context.Context, in events.Fleet, active bool) (list
 		set[cluster] = true
 	}
 	for cluster, w := range c.wanted {
-		if a := attempts[cluster]; a == nil || !w.is(a) {
+		if a := attempts[cluster]; a == nil || !w.isOf(a) {
 			set[cluster] = true
 		}
 	}
@@ -289,7 +289,7 @@ func (c *call) changes(f *rollout.Fact) bool {
 	case a.State == rollout.AttemptDone:
 		return isWanted && c.looks.Clusters[f.Cluster].At.After(f.Observed)
 	}
-	return isWanted && w.is(a) && c.now.Sub(f.Observed) >= time.Minute
+	return isWanted && w.isOf(a) && c.now.Sub(f.Observed) >= time.Minute
 }
 
 // observedBefore reports whether a fact of a claimed cluster is older than a time.
@@ -313,8 +313,8 @@ func (c *call) claims(cluster string) bool {
 	return false
 }
 
-// is reports whether an attempt is that of the assignment.
-func (w *wanted) is(a *rollout.Attempt) bool {
+// isOf reports whether an attempt is that of the assignment.
+func (w *wantedState) isOf(a *rollout.Attempt) bool {
 	return a.Rollout == w.Rollout && a.Run == w.Run && a.Number == w.Attempt
 }
 
@@ -329,7 +329,7 @@ func (c *call) reserve(ctx context.Context, etag string) error {
 	for _, cluster := range slices.Sorted(maps.Keys(c.wanted)) {
 		w := c.wanted[cluster]
 		a := attempts[cluster]
-		if slices.Contains(open, cluster) || w.Withdrawn || a != nil && w.is(a) {
+		if slices.Contains(open, cluster) || w.Withdrawn || a != nil && w.isOf(a) {
 			continue
 		}
 		if limit := c.limit(); len(open) >= limit {
@@ -452,5 +452,5 @@ func (c *call) merge(had *rollout.Report, all bool, usable []string) *rollout.Re
 // waitsFor reports whether another attempt of a cluster waits to be copied.
 func (c *call) waitsFor(cluster string, a *rollout.Attempt) bool {
 	w, found := c.wanted[cluster]
-	return found && !w.Withdrawn && !w.is(a)
+	return found && !w.Withdrawn && !w.isOf(a)
 }

@@ -121,7 +121,7 @@ func (c *call) mayProceed(ctx context.Context) (bool, error) {
 	if gate.IsLastBatch() {
 		return true, nil
 	}
-	awaited, err := c.awaited(ctx, gate)
+	awaited, err := c.awaitedByBatch(ctx, gate)
 	if err != nil {
 		return false, err
 	}
@@ -133,7 +133,7 @@ func (c *call) mayProceed(ctx context.Context) (bool, error) {
 		c.result.WaitSeconds, c.result.PausedSeconds = 0, 0
 		return true, nil
 	}
-	c.result.Message += "; " + c.delayed() + " waits until " + awaited
+	c.result.Message += "; " + c.delayReason() + " waits until " + awaited
 	return false, nil
 }
 
@@ -155,17 +155,17 @@ func (c *call) isSettled(gate *roll.Gate) bool {
 	return false
 }
 
-// delayed names what delays the next batch, for the message.
-func (c *call) delayed() string {
+// delayReason names what delays the next batch, for the message.
+func (c *call) delayReason() string {
 	if c.isRefreshed() {
 		return "its launch hook"
 	}
 	return "its signal"
 }
 
-// awaited returns what the next batch waits for, or "". It reads only what it needs: first the group decides, then the nodes, then
+// awaitedByBatch returns what the next batch waits for, or "". It reads only what it needs: first the group decides, then the nodes, then
 // the number of signals.
-func (c *call) awaited(ctx context.Context, gate *roll.Gate) (awaited string, err error) {
+func (c *call) awaitedByBatch(ctx context.Context, gate *roll.Gate) (awaited string, err error) {
 	if awaited := gate.AwaitedGroup(); awaited != "" {
 		return awaited, nil
 	}
@@ -268,6 +268,6 @@ func (c *call) startPause(gate *roll.Gate) bool {
 	c.result.Outcome = events.JoinWaiting
 	c.result.WaitSeconds = min(maxPauseSeconds, c.pool.Update.PauseSeconds-c.in.PausedSeconds)
 	c.result.PausedSeconds = c.in.PausedSeconds + c.result.WaitSeconds
-	c.result.Message += fmt.Sprintf("; %s waits for the pool's pause of %d s", c.delayed(), c.pool.Update.PauseSeconds)
+	c.result.Message += fmt.Sprintf("; %s waits for the pool's pause of %d s", c.delayReason(), c.pool.Update.PauseSeconds)
 	return true
 }

@@ -54,24 +54,24 @@ var hopByHop = []string{
 func (h *Handler) Handle(ctx context.Context, in events.RelayRequest) (io.Reader, error) {
 	to, err := h.target(in.Path)
 	if err != nil {
-		return failed(events.RelayRefused, err), nil
+		return failureResponse(events.RelayRefused, err), nil
 	}
 	watch := isWatch(to)
 	ctx, cancel := h.limit(ctx, watch)
 	request, err := newRequest(ctx, to, in)
 	if err != nil {
 		cancel()
-		return failed(events.RelayRefused, err), nil
+		return failureResponse(events.RelayRefused, err), nil
 	}
 	h.closeStale()
 	response, err := h.Server.RoundTrip(request)
 	if err != nil {
 		cancel()
-		return failed(reasonOf(err), err), nil
+		return failureResponse(reasonOf(err), err), nil
 	}
 	return &answer{
 		head: line(events.RelayResponse{Status: response.StatusCode, Header: endToEnd(response.Header)}),
-		body: response.Body, watch: watch, over: func() bool { return ctx.Err() != nil }, done: func() { cancel(); h.used() },
+		body: response.Body, watch: watch, over: func() bool { return ctx.Err() != nil }, done: func() { cancel(); h.markUsed() },
 	}, nil
 }
 
@@ -156,7 +156,7 @@ func (h *Handler) closeStale() {
 	h.last = now
 }
 
-func (h *Handler) used() {
+func (h *Handler) markUsed() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.last = h.Now().Round(0)
@@ -175,8 +175,8 @@ func reasonOf(err error) events.RelayReason {
 	return events.RelayUnreachable
 }
 
-// failed is the response for a request that was not forwarded.
-func failed(reason events.RelayReason, err error) io.Reader {
+// failureResponse is the response for a request that was not forwarded.
+func failureResponse(reason events.RelayReason, err error) io.Reader {
 	return &answer{head: line(events.RelayResponse{Error: &events.RelayError{Reason: reason, Message: err.Error()}})}
 }
 

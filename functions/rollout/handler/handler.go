@@ -63,7 +63,7 @@ type Input struct {
 
 // Handle handles one event. It reads only the key from an S3 event, and evaluates what exists now.
 func (h *Handler) Handle(ctx context.Context, in Input) (struct{}, error) {
-	concerned, err := h.concerned(ctx, in)
+	concerned, err := h.concernedRollouts(ctx, in)
 	if err != nil {
 		return struct{}{}, err
 	}
@@ -76,8 +76,8 @@ func (h *Handler) Handle(ctx context.Context, in Input) (struct{}, error) {
 	return struct{}{}, errors.Join(failures...)
 }
 
-// concerned returns the rollouts that an input concerns.
-func (h *Handler) concerned(ctx context.Context, in Input) ([]string, error) {
+// concernedRollouts returns the rollouts that an input concerns.
+func (h *Handler) concernedRollouts(ctx context.Context, in Input) ([]string, error) {
 	key := in.Detail.Object.Key
 	if name, ok := names.RolloutOfKey(key); ok {
 		return []string{name}, nil

@@ -41,7 +41,7 @@ func (e *evaluation) plan(ctx context.Context) error {
 			delete(r.Older, digest)
 		}
 	}
-	if e.file != nil && (r.Running() == nil || e.edited(e.plans[r.Plan])) {
+	if e.file != nil && (r.Running() == nil || e.isEdited(e.plans[r.Plan])) {
 		if err := e.compute(ctx, stored); err != nil {
 			return err
 		}
@@ -59,8 +59,8 @@ func (e *evaluation) plan(ctx context.Context) error {
 	return nil
 }
 
-// edited reports whether the file or its releases differ from those of a plan.
-func (e *evaluation) edited(p *rollout.Plan) bool {
+// isEdited reports whether the file or its releases differ from those of a plan.
+func (e *evaluation) isEdited(p *rollout.Plan) bool {
 	return p == nil || p.Spec != rollout.SpecDigest(e.file) || !slices.Equal(p.Subject.Releases, e.subject.Releases)
 }
 

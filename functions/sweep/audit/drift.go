@@ -61,12 +61,12 @@ func (r *auditRun) detectDrift(ctx context.Context, cluster string, s *status.St
 	if r.isUpgradeUnrecorded(cluster, s, seen.Next) {
 		return r.startConverge(ctx, cluster, s, names.RetryUpgradePending)
 	}
-	if unfinished(s) && unusable == "" && len(p.Changes) == 0 {
+	if isUnfinished(s) && unusable == "" && len(p.Changes) == 0 {
 		return r.settleAborted(ctx, cluster, s)
 	}
 	planned, findings, repairable := stackFindings(s, p, seen.Reason, seen.Message, stacks, r.now)
 	if s.Phase != status.Upgrading { // the upgrade replaces them
-		findings = append(findings, outdated(cluster, stacks, r.groups)...)
+		findings = append(findings, outdatedInstances(cluster, stacks, r.groups)...)
 	}
 	missing, err := r.missingInstances(ctx, cluster)
 	if err != nil {
@@ -150,9 +150,9 @@ func (r *auditRun) syncStatuses(ctx context.Context, cluster string, s *status.S
 	})
 }
 
-// unfinished reports whether the last execution ended without a verdict: it was aborted, and CloudFormation finished the operation in
+// isUnfinished reports whether the last execution ended without a verdict: it was aborted, and CloudFormation finished the operation in
 // flight. A newer spec has its own execution.
-func unfinished(s *status.Status) bool {
+func isUnfinished(s *status.Status) bool {
 	c := s.Condition(status.Converged)
 	return s.Phase == status.Failed && s.ObservedVersion == s.PlannedVersion && c != nil && (c.Reason == status.ReasonExecutionEnded ||
 		c.Reason == status.ReasonConverging)
@@ -166,8 +166,8 @@ func (r *auditRun) settleAborted(ctx context.Context, cluster string, s *status.
 	return err
 }
 
-// paused reports whether the cluster is paused.
-func paused(s *status.Status) bool {
+// isPaused reports whether the cluster is paused.
+func isPaused(s *status.Status) bool {
 	c := s.Condition(status.Converged)
 	return s.Phase == status.Stopped && c != nil && c.Reason == status.ReasonPaused
 }
@@ -178,7 +178,7 @@ func paused(s *status.Status) bool {
 func stackFindings(s *status.Status, p plan.Plan, reason, message string, stacks map[string]stack.Deployed,
 	now time.Time) (planned, others []string, repairable bool) {
 	switch {
-	case paused(s):
+	case isPaused(s):
 		return nil, nil, false
 	case s.Phase == status.Failed, s.Phase == status.Upgrading:
 		// The plan has the changes that failed or are in flight. The next retry, or the next step, also repairs the rest.
@@ -188,28 +188,28 @@ func stackFindings(s *status.Status, p plan.Plan, reason, message string, stacks
 		}
 		return planned, nil, false
 	case reason == "", reason == status.ReasonSpecInvalid, reason == status.ReasonReleaseUnusable:
-		found, repairable := drifted(p, now)
+		found, repairable := driftFindings(p, now)
 		for _, f := range found {
 			if !repairable && f.missing { // a repair would change the rest, too
 				f.message += fmt.Sprintf(": run drover converge %s to create it", p.Cluster)
 			}
 			planned = append(planned, f.message)
 		}
-		return planned, unplanned(p, stacks), repairable
-	case reason == status.ReasonChangeRefused && !refused(s):
-		found, _ := drifted(p, now)
+		return planned, unplannedStacks(p, stacks), repairable
+	case reason == status.ReasonChangeRefused && !isRefused(s):
+		found, _ := driftFindings(p, now)
 		for _, f := range found {
 			planned = append(planned, f.message)
 		}
-		return append(planned, message), unplanned(p, stacks), false
+		return append(planned, message), unplannedStacks(p, stacks), false
 	case reason == status.ReasonChangeRefused:
-		return append(missingStacks(s, p), untagged(p, stacks)...), nil, false
+		return append(missingStacks(s, p), untaggedStacks(p, stacks)...), nil, false
 	}
 	return nil, nil, false
 }
 
-// refused reports whether the status already shows a refused change.
-func refused(s *status.Status) bool {
+// isRefused reports whether the status already shows a refused change.
+func isRefused(s *status.Status) bool {
 	c := s.Condition(status.Converged)
 	return s.Phase == status.Stopped && c != nil && c.Reason == status.ReasonChangeRefused
 }
@@ -226,8 +226,8 @@ func missingStacks(s *status.Status, p plan.Plan) (findings []string) {
 	return findings
 }
 
-// untagged finds stacks that may not be changed because they lost their tag, also if that is why a newer spec was refused.
-func untagged(p plan.Plan, stacks map[string]stack.Deployed) (findings []string) {
+// untaggedStacks finds stacks that may not be changed because they lost their tag, also if that is why a newer spec was refused.
+func untaggedStacks(p plan.Plan, stacks map[string]stack.Deployed) (findings []string) {
 	for _, change := range p.Changes {
 		if reason, missing := change.MissingTag(stacks[change.Stack]); missing {
 			findings = append(findings, reason.Line())
@@ -288,9 +288,9 @@ type finding struct {
 	missing bool
 }
 
-// drifted returns what planning found, and whether converging repairs all of it. It is false if a difference exists only because this
+// driftFindings returns what planning found, and whether converging repairs all of it. It is false if a difference exists only because this
 // version of drover renders the stack differently: a new version must change no cluster.
-func drifted(p plan.Plan, now time.Time) (findings []finding, repairable bool) {
+func driftFindings(p plan.Plan, now time.Time) (findings []finding, repairable bool) {
 	repairable = len(p.Changes) > 0
 	for _, change := range p.Changes {
 		if rollJustDue(change, now) {
@@ -319,8 +319,8 @@ func drifted(p plan.Plan, now time.Time) (findings []finding, repairable bool) {
 	return findings, repairable
 }
 
-// unplanned finds what the listing of stacks shows and planning ignores.
-func unplanned(p plan.Plan, stacks map[string]stack.Deployed) (findings []string) {
+// unplannedStacks finds what the listing of stacks shows and planning ignores.
+func unplannedStacks(p plan.Plan, stacks map[string]stack.Deployed) (findings []string) {
 	for _, name := range slices.Sorted(maps.Keys(stacks)) {
 		deployed := stacks[name]
 		_, planned := p.Find(name)
@@ -365,8 +365,8 @@ func isRepairable(stackName string, reason status.Reason) bool {
 	return false
 }
 
-// outdated finds instances of an older version of their pool's launch template, though the pool is idle.
-func outdated(cluster string, stacks map[string]stack.Deployed, all map[string]pool.Group) (findings []string) {
+// outdatedInstances finds instances of an older version of their pool's launch template, though the pool is idle.
+func outdatedInstances(cluster string, stacks map[string]stack.Deployed, all map[string]pool.Group) (findings []string) {
 	for _, name := range slices.Sorted(maps.Keys(stacks)) {
 		poolName, ok := strings.CutPrefix(name, names.PoolPrefix)
 		group := all[names.Group(cluster, poolName)]

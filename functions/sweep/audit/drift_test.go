@@ -205,7 +205,7 @@ func TestPhasesOfTheAudit(t *testing.T) {
 		yes, no []*status.Status
 	}{
 		"unfinished": {
-			unfinished,
+			isUnfinished,
 			[]*status.Status{with(status.Failed, status.ReasonExecutionEnded), with(status.Failed, status.ReasonConverging)},
 			[]*status.Status{
 				{Phase: status.Failed}, with(status.Failed, "StackFailed"), with(status.Ready, status.ReasonConverging),
@@ -213,11 +213,11 @@ func TestPhasesOfTheAudit(t *testing.T) {
 			},
 		},
 		"paused": {
-			paused, []*status.Status{with(status.Stopped, status.ReasonPaused)},
+			isPaused, []*status.Status{with(status.Stopped, status.ReasonPaused)},
 			[]*status.Status{{Phase: status.Stopped}, with(status.Stopped, status.ReasonChangeRefused), with(status.Pending, status.ReasonPaused)},
 		},
 		"refused": {
-			refused, []*status.Status{with(status.Stopped, status.ReasonChangeRefused)},
+			isRefused, []*status.Status{with(status.Stopped, status.ReasonChangeRefused)},
 			[]*status.Status{{Phase: status.Stopped}, with(status.Stopped, status.ReasonPaused), with(status.Failed, status.ReasonChangeRefused)},
 		},
 	} {
@@ -408,7 +408,7 @@ func TestRepairableReasons(t *testing.T) {
 		"a roll with another change":      {[]plan.Change{mixed}, 2, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			findings, repairable := drifted(plan.Plan{Cluster: demo, Changes: test.changes}, noon)
+			findings, repairable := driftFindings(plan.Plan{Cluster: demo, Changes: test.changes}, noon)
 			require.Len(t, findings, test.findings)
 			require.Equal(t, test.repairable, repairable)
 		})
@@ -437,7 +437,7 @@ func TestFindingsOutsideThePlan(t *testing.T) {
 		"a stack of the cluster":               {"pool-b", stack.Deployed{Tags: map[string]string{names.TagCluster: demo}}, false},
 		"a stack that CloudFormation checked":  {"pool-b", stack.Deployed{Tags: map[string]string{names.TagCluster: demo}, Drifted: true}, true},
 	} {
-		require.Equal(t, test.found, len(unplanned(p, map[string]stack.Deployed{test.stack: test.deployed})) > 0, name)
+		require.Equal(t, test.found, len(unplannedStacks(p, map[string]stack.Deployed{test.stack: test.deployed})) > 0, name)
 	}
 	group := names.Group(demo, "a")
 	for name, test := range map[string]struct {
@@ -452,7 +452,7 @@ func TestFindingsOutsideThePlan(t *testing.T) {
 		"an old launch template while its pool rolls": {stack: "UPDATE_ROLLBACK_FAILED", state: pool.InService, version: "1", launches: "2"},
 		"the pool has no launch template":             {stack: "CREATE_COMPLETE", state: pool.InService, version: "1"},
 	} {
-		found := outdated(demo, map[string]stack.Deployed{"pool-a": {Status: test.stack}}, map[string]pool.Group{
+		found := outdatedInstances(demo, map[string]stack.Deployed{"pool-a": {Status: test.stack}}, map[string]pool.Group{
 			group: {Name: group, TemplateVersion: test.launches, Instances: []pool.Instance{
 				{ID: "i-1", State: test.state, TemplateVersion: test.version},
 			}},

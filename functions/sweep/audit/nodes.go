@@ -40,7 +40,7 @@ func (r *auditRun) replaceNodes(ctx context.Context, cluster string, s *status.S
 		}
 	}
 	instances, findings, alone := chooseUnhealthy(listed, pools, r.now)
-	if paused(s) {
+	if isPaused(s) {
 		return findings, nil
 	}
 	if n := nextNotReady(listed, r.now); n != nil {

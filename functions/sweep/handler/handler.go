@@ -112,7 +112,7 @@ type pass struct {
 // Handle sweeps or audits once, or handles the end of an execution. It returns the errors of all passes.
 func (h *Handler) Handle(ctx context.Context, in events.Sweep) (struct{}, error) {
 	if in.Ended != nil {
-		return struct{}{}, h.ended().Handle(ctx, *in.Ended)
+		return struct{}{}, h.endedExecutions().Handle(ctx, *in.Ended)
 	}
 	if in.Fleet {
 		return struct{}{}, h.fleet().Look(ctx)
@@ -175,7 +175,7 @@ func (h *Handler) sweep() []pass {
 		{"hooks", func(ctx context.Context) error { return hooks.Run(ctx, groups) }},
 		{"waiters", func(ctx context.Context) (err error) { changing, err = waiters.Run(ctx); return err }},
 		{"missed specs", specs.Run},
-		{"ended executions", h.ended().Run},
+		{"ended executions", h.endedExecutions().Run},
 		{"upgrades", upgrades.Run},
 		{"instances", func(ctx context.Context) error { return instances.Run(ctx, groups, changing) }},
 		{"channels", h.channels().Run},
@@ -185,8 +185,8 @@ func (h *Handler) sweep() []pass {
 	}
 }
 
-// ended handles ends of executions of drover-converge: those that events report, and those that the sweep finds.
-func (h *Handler) ended() passes.EndedExecutions {
+// endedExecutions handles ends of executions of drover-converge: those that events report, and those that the sweep finds.
+func (h *Handler) endedExecutions() passes.EndedExecutions {
 	return passes.EndedExecutions{State: h.State, Executions: h.Executions, Now: h.Now}
 }
 

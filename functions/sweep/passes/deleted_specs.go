@@ -21,8 +21,8 @@ type etagCache struct {
 	etags map[string]string
 }
 
-// changed returns the keys whose entries are not marked. It forgets marked keys that are no longer listed.
-func (c *etagCache) changed(entries []store.Entry) (changed []string) {
+// changedKeys returns the keys whose entries are not marked. It forgets marked keys that are no longer listed.
+func (c *etagCache) changedKeys(entries []store.Entry) (changed []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	listed := map[string]string{}
@@ -51,7 +51,7 @@ func (p MissedSpecs) admitDeleted(ctx context.Context, statuses []store.Entry) e
 	for _, entry := range statuses {
 		etags[entry.Key] = entry.ETag
 	}
-	return work.ForEach(p.Parallel, p.Cache.handled.changed(statuses), func(key string) error {
+	return work.ForEach(p.Parallel, p.Cache.handled.changedKeys(statuses), func(key string) error {
 		cluster := strings.TrimSuffix(strings.TrimPrefix(key, names.Statuses), ".json")
 		c, err := p.State.Status(ctx, cluster)
 		if errors.Is(err, store.ErrNotFound) {
@@ -81,8 +81,8 @@ func (p MissedSpecs) admitDeleted(ctx context.Context, statuses []store.Entry) e
 // retention is how long the status of a deleted cluster is retained.
 const retention = 30 * 24 * time.Hour
 
-// expired returns the statuses that were last written before the retention.
-func expired(statuses []store.Entry, now time.Time) []store.Entry {
+// expiredStatuses returns the statuses that were last written before the retention.
+func expiredStatuses(statuses []store.Entry, now time.Time) []store.Entry {
 	return slices.DeleteFunc(slices.Clone(statuses), func(e store.Entry) bool { return now.Sub(e.Modified) < retention })
 }
 
@@ -100,7 +100,7 @@ func (p MissedSpecs) prune(ctx context.Context, statuses []store.Entry) error {
 	p.Cache.retained = map[string]string{}
 	p.Cache.mu.Unlock()
 	var failed []error
-	for _, entry := range expired(statuses, p.Now()) {
+	for _, entry := range expiredStatuses(statuses, p.Now()) {
 		cluster := strings.TrimSuffix(strings.TrimPrefix(entry.Key, names.Statuses), ".json")
 		retain := retained[entry.Key] == entry.ETag && entry.ETag != ""
 		if !retain {

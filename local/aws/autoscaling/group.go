@@ -122,7 +122,7 @@ func (m *member) lifecycle() string {
 	return m.state
 }
 
-func (g *group) counted() int {
+func (g *group) size() int {
 	n := 0
 	for _, m := range g.members {
 		if !m.leaving() {

@@ -25,7 +25,8 @@ func (s *Service) runInstance(ctx context.Context, g *group, m *member) {
 		return
 	}
 	if err != nil || i.State != ec2.Running {
-		s.failed(g, m, "Failed", "Instance became unhealthy while waiting for instance to be in InService state. Termination Reason: "+i.Reason)
+		s.terminateFailed(g, m, "Failed",
+			"Instance became unhealthy while waiting for instance to be in InService state. Termination Reason: "+i.Reason)
 		return
 	}
 	s.mu.Lock()
@@ -47,7 +48,7 @@ func (s *Service) runInstance(ctx context.Context, g *group, m *member) {
 			return
 		}
 		if abandoned != nil {
-			s.failed(g, m, "Cancelled", "Instance failed to complete user's Lifecycle Action: Lifecycle Action with token "+abandoned.token+
+			s.terminateFailed(g, m, "Cancelled", "Instance failed to complete user's Lifecycle Action: Lifecycle Action with token "+abandoned.token+
 				" was abandoned: "+abandoned.why)
 			return
 		}
@@ -65,8 +66,8 @@ func (s *Service) runInstance(ctx context.Context, g *group, m *member) {
 	s.watch(ctx, g, m)
 }
 
-// failed terminates an instance that did not get into service. The group backs off before the next launch.
-func (s *Service) failed(g *group, m *member, status, reason string) {
+// terminateFailed terminates an instance that did not get into service. The group backs off before the next launch.
+func (s *Service) terminateFailed(g *group, m *member, status, reason string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if m.leaving() {

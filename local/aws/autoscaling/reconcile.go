@@ -32,18 +32,18 @@ func (s *Service) reconcile(g *group, cause string) {
 		}
 	}
 	want := g.desired + g.surge
-	for g.counted() > want && !g.suspended["Terminate"] {
+	for g.size() > want && !g.suspended["Terminate"] {
 		m := g.victim()
 		if m == nil {
 			break
 		}
 		s.startTermination(g, m, strings.TrimSpace(cause+fmt.Sprintf("  At %s an instance was taken out of service "+
 			"in response to a difference between desired and actual capacity, shrinking the capacity from %d to %d.",
-			stamp(s.now()), g.counted(), want)))
+			stamp(s.now()), g.size(), want)))
 	}
-	for g.counted() < want && !g.suspended["Launch"] && !g.backoff && !g.deleting {
+	for g.size() < want && !g.suspended["Launch"] && !g.backoff && !g.deleting {
 		s.start(g, strings.TrimSpace(cause+fmt.Sprintf("  At %s an instance was started in response to a difference between desired "+
-			"and actual capacity, increasing the capacity from %d to %d.", stamp(s.now()), g.counted(), want)))
+			"and actual capacity, increasing the capacity from %d to %d.", stamp(s.now()), g.size(), want)))
 	}
 	if g.deleting && len(g.members) == 0 {
 		s.groups = slices.DeleteFunc(s.groups, func(x *group) bool { return x == g })

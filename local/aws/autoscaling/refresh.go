@@ -250,7 +250,7 @@ func (f *refreshing) finish(ctx context.Context, err error) {
 	}
 	g.surge = 0
 	for _, m := range slices.Clone(g.members) {
-		if g.counted() > g.desired && !f.known[m.id] && !m.leaving() && m.state != inService {
+		if g.size() > g.desired && !f.known[m.id] && !m.leaving() && m.state != inService {
 			f.startTermination(g, m, "At "+stamp(now)+" an instance was taken out of service because its instance refresh ended.")
 		}
 	}

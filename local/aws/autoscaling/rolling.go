@@ -195,12 +195,12 @@ func (w *signalWait) wait(ctx context.Context, n int, timeout time.Duration) err
 	return nil
 }
 
-func (w *signalWait) needed() int { return (w.total*w.percent + 99) / 100 }
+func (w *signalWait) neededSignals() int { return (w.total*w.percent + 99) / 100 }
 
-func (w *signalWait) hopeless() bool { return w.total-w.failures < w.needed() }
+func (w *signalWait) hopeless() bool { return w.total-w.failures < w.neededSignals() }
 
 func (w *signalWait) verdict() error {
-	if w.success >= w.needed() {
+	if w.success >= w.neededSignals() {
 		return nil
 	}
 	if w.failures > 0 && len(w.seen) > w.success {
@@ -334,7 +334,7 @@ func (u *roll) run(ctx context.Context) error {
 		if u.signals != nil { // if more instances are added than replaced, all that it waits for must succeed
 			u.signals.total = max(total, added)
 		}
-		if err := u.added(ctx, added); err != nil {
+		if err := u.waitForNew(ctx, added); err != nil {
 			return err
 		}
 	}
@@ -360,7 +360,7 @@ func (u *roll) run(ctx context.Context) error {
 		u.done += n
 		u.request.Progress(fmt.Sprintf("Successfully terminated instance(s) %s (Progress %d%%).", list, (u.done*100+total/2)/total))
 		if replaced > 0 {
-			if err := u.added(ctx, replaced); err != nil {
+			if err := u.waitForNew(ctx, replaced); err != nil {
 				return err
 			}
 		}
@@ -408,8 +408,8 @@ func (s *Service) areOutOfService(g *group, batch []*member) bool {
 	})
 }
 
-// added waits for new instances: for their signals, or until they are in service and the pause is over.
-func (u *roll) added(ctx context.Context, n int) error {
+// waitForNew waits for new instances: for their signals, or until they are in service and the pause is over.
+func (u *roll) waitForNew(ctx context.Context, n int) error {
 	if u.signals != nil {
 		u.request.Progress(fmt.Sprintf("New instance(s) added to autoscaling group - Waiting on %d resource signal(s) with a timeout of %s.", n,
 			isoDuration(u.pause)))

@@ -44,12 +44,12 @@ type DeploymentConfig struct {
 func (c DeploymentConfig) check() error {
 	switch {
 	case c.Mode == "EXPRESS":
-		return unsupported("DeploymentConfig with Mode EXPRESS")
+		return unsupportedError("DeploymentConfig with Mode EXPRESS")
 	case c.Mode != "" && c.Mode != "STANDARD":
 		return invalid("1 validation error detected: Value '%s' at 'deploymentConfig.mode' failed to satisfy constraint: Member must satisfy "+
 			"enum value set: [STANDARD, EXPRESS]", c.Mode)
 	case c.DisableRollback != nil:
-		return unsupported("DeploymentConfig with DisableRollback")
+		return unsupportedError("DeploymentConfig with DisableRollback")
 	}
 	return nil
 }
@@ -69,9 +69,9 @@ func checkToken(token string) error {
 	return nil
 }
 
-// repeated reports whether a request with this token was accepted before. It returns an error if the token was used for a different
+// isRepeated reports whether a request with this token was accepted before. It returns an error if the token was used for a different
 // request. The caller holds s.mu.
-func (st *stack) repeated(token, action string, input any) (bool, error) {
+func (st *stack) isRepeated(token, action string, input any) (bool, error) {
 	used, found := st.tokens[token]
 	switch {
 	case token == "" || !found:
@@ -197,7 +197,7 @@ func (s *Service) CreateStack(ctx context.Context, caller iam.Caller, in *Create
 		if st == nil {
 			return "", nil
 		}
-		again, err := st.repeated(in.ClientRequestToken, "CreateStack", in)
+		again, err := st.isRepeated(in.ClientRequestToken, "CreateStack", in)
 		if again || err != nil {
 			return st.id, err
 		}
@@ -339,7 +339,7 @@ func (s *Service) UpdateStack(ctx context.Context, caller iam.Caller, in *Update
 		s.mu.Unlock()
 		return nil, err
 	}
-	again, err := st.repeated(in.ClientRequestToken, "UpdateStack", in)
+	again, err := st.isRepeated(in.ClientRequestToken, "UpdateStack", in)
 	if err == nil && !again {
 		err = cmp.Or(st.checkUpdatable(), st.checkPaused(in.DisableRollback, "update-stack"))
 	}
@@ -446,7 +446,7 @@ func (s *Service) DeleteStack(_ context.Context, caller iam.Caller, in *DeleteSt
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if again, err := st.repeated(in.ClientRequestToken, "DeleteStack", in); again || err != nil {
+	if again, err := st.isRepeated(in.ClientRequestToken, "DeleteStack", in); again || err != nil {
 		return nil, err
 	}
 	forced := in.DeletionMode == "FORCE_DELETE_STACK"

@@ -72,8 +72,8 @@ func (r *stackResource) attribute(name string) (any, error) {
 	return nil, invalid("Attribute '%s' does not exist", name)
 }
 
-// wanted is a resource of the target revision.
-type wanted struct {
+// targetResource is a resource of the target revision.
+type targetResource struct {
 	name       string
 	properties map[string]any
 	tags       map[string]string
@@ -110,7 +110,7 @@ func (o *operation) refuseRemovals(graph map[string][]string) map[string]error {
 		if _, stays := graph[name]; stays || !r.exists() || o.policy.allows(updateDelete, name, r.resourceType) {
 			continue
 		}
-		reason := denied(updateDelete, name)
+		reason := deniedReason(updateDelete, name)
 		s.setResource(st, r, updateFailed, reason, o.token)
 		failed[name] = &resourceFailure{cause: errors.New(reason)}
 	}
@@ -174,7 +174,7 @@ func (o *operation) convergeResource(ctx context.Context, scope *template.Scope,
 		s.mu.Unlock()
 		return nil
 	}
-	want := wanted{name: name, dependsOn: dependsOn, tags: st.resourceTags(target, name)}
+	want := targetResource{name: name, dependsOn: dependsOn, tags: st.resourceTags(target, name)}
 	var err error
 	if want.properties, err = scope.Object(declared.Properties); err == nil {
 		want.definition, err = evaluateDefinition(scope, declared)
@@ -208,13 +208,13 @@ func (o *operation) convergeResource(ctx context.Context, scope *template.Scope,
 }
 
 // define applies the parts of a definition that do not change the physical resource.
-func (r *stackResource) define(want wanted) {
+func (r *stackResource) define(want targetResource) {
 	r.dependsOn, r.definition, r.metadata = want.dependsOn, want.definition, want.definition.Metadata
 	r.deletionPolicy, r.updateReplacePolicy = want.definition.DeletionPolicy, want.definition.UpdateReplacePolicy
 }
 
 // refuse fails a resource without calling its provider.
-func (o *operation) refuse(current *stackResource, want wanted, resourceType, reason string) error {
+func (o *operation) refuse(current *stackResource, want targetResource, resourceType, reason string) error {
 	s, st := o.service, o.stack
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -229,7 +229,7 @@ func (o *operation) refuse(current *stackResource, want wanted, resourceType, re
 }
 
 // create creates a resource, in place of current if there is one.
-func (o *operation) create(ctx context.Context, provider resource.Provider, want wanted, current *stackResource) error {
+func (o *operation) create(ctx context.Context, provider resource.Provider, want targetResource, current *stackResource) error {
 	s, st := o.service, o.stack
 	declared := want.definition
 	if reason := checkRequired(provider.Schema(), want); reason != "" {
@@ -239,7 +239,7 @@ func (o *operation) create(ctx context.Context, provider resource.Provider, want
 	inProgress, failedStatus, complete, reason := createInProgress, createFailed, createComplete, ""
 	if replacing {
 		if !o.policy.allows(updateReplace, want.name, declared.Type) {
-			return o.refuse(current, want, declared.Type, denied(updateReplace, want.name))
+			return o.refuse(current, want, declared.Type, deniedReason(updateReplace, want.name))
 		}
 		inProgress, failedStatus, complete = updateInProgress, updateFailed, updateComplete
 		reason = "Requested update requires the creation of a new physical resource; hence creating one."
@@ -296,13 +296,13 @@ func (o *operation) create(ctx context.Context, provider resource.Provider, want
 }
 
 // update changes a resource in place.
-func (o *operation) update(ctx context.Context, provider resource.Provider, want wanted, r *stackResource) error {
+func (o *operation) update(ctx context.Context, provider resource.Provider, want targetResource, r *stackResource) error {
 	s, st := o.service, o.stack
 	if reason := checkRequired(provider.Schema(), want); reason != "" {
 		return o.refuse(r, want, r.resourceType, reason)
 	}
 	if !o.policy.allows(updateModify, want.name, r.resourceType) {
-		return o.refuse(r, want, r.resourceType, denied(updateModify, want.name))
+		return o.refuse(r, want, r.resourceType, deniedReason(updateModify, want.name))
 	}
 	s.mu.Lock()
 	old := r.properties
@@ -338,7 +338,7 @@ func (o *operation) update(ctx context.Context, provider resource.Provider, want
 	return &resourceFailure{cause: err}
 }
 
-func checkRequired(schema resource.Schema, want wanted) string {
+func checkRequired(schema resource.Schema, want targetResource) string {
 	for _, property := range schema.Required {
 		if _, found := want.properties[property]; !found {
 			return fmt.Sprintf("Properties validation failed for resource %s with message:\n#: required key [%s] not found", want.name, property)
@@ -348,7 +348,7 @@ func checkRequired(schema resource.Schema, want wanted) string {
 }
 
 // request returns the input of a provider. Properties are copied, because a provider may keep or change them.
-func (o *operation) request(r *stackResource, want wanted, old map[string]any) resource.Request {
+func (o *operation) request(r *stackResource, want targetResource, old map[string]any) resource.Request {
 	s, st := o.service, o.stack
 	request := resource.Request{
 		StackName: st.name, StackID: st.id, LogicalID: r.logicalID, PhysicalID: r.physicalID, Type: r.resourceType,

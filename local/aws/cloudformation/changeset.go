@@ -93,7 +93,7 @@ func (s *Service) CreateChangeSet(ctx context.Context, caller iam.Caller, in *Cr
 	var err error
 	switch {
 	case kind == "IMPORT":
-		return nil, unsupported("ChangeSetType IMPORT")
+		return nil, unsupportedError("ChangeSetType IMPORT")
 	case kind != "CREATE" && kind != "UPDATE":
 		return nil, invalid("1 validation error detected: Value '%s' at 'changeSetType' failed to satisfy constraint: "+
 			"Member must satisfy enum value set: [IMPORT, UPDATE, CREATE]", kind)
@@ -205,7 +205,7 @@ func (s *Service) computeChangeSet(set *changeSet) {
 		return
 	}
 	plain, err := s.plan(set.stack, set.target, false)
-	var detailed planned
+	var detailed comparison
 	if err == nil {
 		detailed, err = s.plan(set.stack, set.target, true)
 	}
@@ -343,7 +343,7 @@ func (s *Service) ExecuteChangeSet(_ context.Context, caller iam.Caller, in *Exe
 	}
 	s.mu.Lock()
 	if st := s.executedWith(in); st != nil {
-		again, err := st.repeated(in.ClientRequestToken, "ExecuteChangeSet", in)
+		again, err := st.isRepeated(in.ClientRequestToken, "ExecuteChangeSet", in)
 		if again || err != nil {
 			s.mu.Unlock()
 			return nil, err

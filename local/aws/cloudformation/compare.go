@@ -33,8 +33,8 @@ type planner struct {
 	values bool
 }
 
-// planned is the result of a comparison.
-type planned struct {
+// comparison is the result of a comparison.
+type comparison struct {
 	changes []Change
 	// effective reports whether the revision changes anything. Changed outputs count, changed policies alone do not.
 	effective bool
@@ -42,7 +42,7 @@ type planned struct {
 
 // plan compares a stack with a revision. Changes are sorted by action and logical ID; AWS does not document an order. The caller does not
 // hold s.mu.
-func (s *Service) plan(st *stack, target *revision, values bool) (planned, error) {
+func (s *Service) plan(st *stack, target *revision, values bool) (comparison, error) {
 	p := &planner{service: s, target: target, changes: map[string]*ResourceChange{}, values: values, scope: target.scope}
 	s.mu.Lock()
 	p.current, p.outputs = st.current, slices.Clone(st.outputs)
@@ -78,10 +78,10 @@ func (p *planner) keepsID(name string) bool {
 	return change == nil || change.Replacement == "False"
 }
 
-func (p *planner) run() (planned, error) {
+func (p *planner) run() (comparison, error) {
 	active := p.scope.Active()
 	if err := p.checkTypeChanges(active); err != nil {
-		return planned{}, err
+		return comparison{}, err
 	}
 	done := map[string]bool{}
 	var visit func(string) error
@@ -99,7 +99,7 @@ func (p *planner) run() (planned, error) {
 	}
 	for _, name := range active {
 		if err := visit(name); err != nil {
-			return planned{}, templateError(err)
+			return comparison{}, templateError(err)
 		}
 	}
 	for name, r := range p.resources {
@@ -115,7 +115,7 @@ func (p *planner) run() (planned, error) {
 		}
 		p.changes[name] = change
 	}
-	result := planned{effective: !maps.Equal(p.current.tags, p.target.tags)}
+	result := comparison{effective: !maps.Equal(p.current.tags, p.target.tags)}
 	for _, action := range []string{actionRemove, actionModify, actionAdd} {
 		for _, name := range sortedKeys(p.changes) {
 			change := p.changes[name]

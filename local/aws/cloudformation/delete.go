@@ -57,7 +57,7 @@ func (o *operation) deleteResource(ctx context.Context, item *leftover) error {
 	}
 	s.setResource(st, r, deleteInProgress, "", o.token)
 	s.mu.Unlock()
-	request := o.request(r, wanted{properties: r.properties, tags: r.tags, definition: r.definition}, nil)
+	request := o.request(r, targetResource{properties: r.properties, tags: r.tags, definition: r.definition}, nil)
 	request.PhysicalID = r.physicalID
 	_, err := o.call(ctx, func(ctx context.Context, request resource.Request) (resource.Result, error) {
 		return resource.Result{}, provider.Delete(ctx, request)

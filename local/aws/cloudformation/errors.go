@@ -23,7 +23,7 @@ func alreadyExists(format string, args ...any) error {
 	return wire.Errorf("AlreadyExistsException", format, args...)
 }
 
-func unsupported(what string) error { return wire.Unsupported("cloudformation", what) }
+func unsupportedError(what string) error { return wire.Unsupported("cloudformation", what) }
 
 // templateError converts an error of package template to an error of the API. Other errors stay.
 func templateError(err error) error {
@@ -36,7 +36,7 @@ func templateError(err error) error {
 	}
 	var lacking *template.UnsupportedError
 	if errors.As(err, &lacking) {
-		return unsupported(lacking.What)
+		return unsupportedError(lacking.What)
 	}
 	return err
 }

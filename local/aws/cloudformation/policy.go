@@ -138,7 +138,7 @@ func matches(patterns []string, value string) bool {
 	})
 }
 
-// denied returns the status reason of a resource that a stack policy protects.
-func denied(action, logicalID string) string {
+// deniedReason returns the status reason of a resource that a stack policy protects.
+func deniedReason(action, logicalID string) string {
 	return "Action denied by stack policy: no statement allows [" + action + "] for resource [LogicalResourceId/" + logicalID + "]"
 }

@@ -243,7 +243,7 @@ func (s *Service) checkTypes(t *template.Template) error {
 		}
 	}
 	if len(lacking) > 0 {
-		return unsupported(strings.Join(lacking, ", "))
+		return unsupportedError(strings.Join(lacking, ", "))
 	}
 	check := func(value any) error {
 		for _, reference := range template.References(value, nil) {
@@ -373,7 +373,7 @@ func (s *Service) readURL(ctx context.Context, caller iam.Caller, member, locati
 		return nil, invalid("%s must be a supported URL.", member)
 	}
 	if s.config.Objects == nil {
-		return nil, unsupported(member)
+		return nil, unsupportedError(member)
 	}
 	content, err := s.config.Objects.ReadObject(ctx, caller.InvokedBy(principal), bucket, key, parsed.Query().Get("versionId"))
 	if err != nil {

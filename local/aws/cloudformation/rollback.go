@@ -29,7 +29,7 @@ func (s *Service) CancelUpdateStack(_ context.Context, caller iam.Caller, in *Ca
 	if err != nil {
 		return nil, err
 	}
-	if again, err := st.repeated(in.ClientRequestToken, "CancelUpdateStack", in); again || err != nil {
+	if again, err := st.isRepeated(in.ClientRequestToken, "CancelUpdateStack", in); again || err != nil {
 		return nil, err
 	}
 	if st.status != updateInProgress || st.running == nil {
@@ -122,7 +122,7 @@ func (s *Service) rollBack(caller iam.Caller, action string, in any, name, roleA
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if again, err := st.repeated(token, action, in); again || err != nil {
+	if again, err := st.isRepeated(token, action, in); again || err != nil {
 		return st.id, err
 	}
 	op, err := prepare(st)

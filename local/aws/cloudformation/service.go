@@ -144,8 +144,8 @@ func (o *outbox) take() []StackEvent {
 	return events
 }
 
-// delivered records the delivery of an event. It reports whether it was the last one.
-func (o *outbox) delivered() bool {
+// recordDelivery records the delivery of an event. It reports whether it was the last one.
+func (o *outbox) recordDelivery() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.queued--
@@ -169,7 +169,7 @@ func (s *Service) deliver() {
 			if s.config.Events != nil {
 				s.emit(event)
 			}
-			if s.outbox.delivered() && s.config.OnDelivered != nil {
+			if s.outbox.recordDelivery() && s.config.OnDelivered != nil {
 				s.config.OnDelivered()
 			}
 		}
@@ -271,7 +271,7 @@ func (s *Service) actingCaller(caller iam.Caller, roleARN string) (iam.Caller, e
 		return caller.InvokedBy(principal), nil
 	}
 	if s.config.Roles == nil {
-		return iam.Caller{}, unsupported("RoleARN")
+		return iam.Caller{}, unsupportedError("RoleARN")
 	}
 	acting, _, err := s.config.Roles.AssumeRoleAs(roleARN, "AWSCloudFormation", principal)
 	if err != nil {

@@ -84,7 +84,7 @@ func (s *Service) ValidateTemplate(ctx context.Context, caller iam.Caller, in *T
 		return nil, err
 	}
 	if in.StackName != "" {
-		return nil, unsupported("StackName in ValidateTemplate")
+		return nil, unsupportedError("StackName in ValidateTemplate")
 	}
 	t, err := s.parse(ctx, caller, in)
 	if err != nil {

@@ -149,9 +149,9 @@ func (m *metric) between(start, end time.Time) (st statistics) {
 	return st
 }
 
-// embedded is a log line in the Embedded Metric Format.
+// embeddedMetrics is a log line in the Embedded Metric Format.
 // https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html
-type embedded struct {
+type embeddedMetrics struct {
 	AWS *struct {
 		Timestamp         int64
 		CloudWatchMetrics []struct {
@@ -169,7 +169,7 @@ func (s *Service) ingest(line string) bool {
 	if !strings.Contains(line, `"_aws"`) {
 		return false
 	}
-	var format embedded
+	var format embeddedMetrics
 	var members map[string]any
 	if json.Unmarshal([]byte(line), &format) != nil || format.AWS == nil || json.Unmarshal([]byte(line), &members) != nil {
 		return false

@@ -63,7 +63,7 @@ func code(err error) string {
 	return ""
 }
 
-func embedded(at time.Time, value string) string {
+func embeddedLine(at time.Time, value string) string {
 	return fmt.Sprintf(
 		`{"_aws":{"Timestamp":%d,"CloudWatchMetrics":[{"Namespace":"drover","Dimensions":[["Cluster"],[]],`+
 			`"Metrics":[{"Name":"Converged","Unit":"Count"}]}]},"Cluster":"demo","Converged":%s,"level":"INFO"}`, at.UnixMilli(), value)
@@ -73,7 +73,7 @@ func TestMetricsFromLogLines(t *testing.T) {
 	s, client, _, _ := newClients(t)
 	now := time.Now()
 	for _, line := range []string{
-		embedded(now, "1"), embedded(now, "[2,3]"), embedded(now, `"many"`), `{"_aws":"nothing"}`, `not JSON but "_aws"`,
+		embeddedLine(now, "1"), embeddedLine(now, "[2,3]"), embeddedLine(now, `"many"`), `{"_aws":"nothing"}`, `not JSON but "_aws"`,
 		`{"_aws":{"Timestamp":1,"CloudWatchMetrics":[{"Namespace":"drover","Dimensions":[["Absent"]],` +
 			`"Metrics":[{"Name":"Converged"}]}]},"Converged":9}`,
 	} {

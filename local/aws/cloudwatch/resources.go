@@ -39,7 +39,7 @@ func (alarmProvider) Schema() resource.Schema {
 	return schema
 }
 
-func (p alarmProvider) wanted(r resource.Request) (*alarm, error) {
+func (p alarmProvider) wantedAlarm(r resource.Request) (*alarm, error) {
 	var in struct {
 		AlarmName, AlarmDescription, ComparisonOperator, MetricName, Namespace, Statistic, Threshold, TreatMissingData, Unit string
 		ActionsEnabled                                                                                                       *bool
@@ -78,7 +78,7 @@ func (p alarmProvider) wanted(r resource.Request) (*alarm, error) {
 
 // set creates or changes an alarm. A changed alarm keeps its state.
 func (p alarmProvider) set(ctx context.Context, r resource.Request) (resource.Result, error) {
-	a, err := p.wanted(r)
+	a, err := p.wantedAlarm(r)
 	if err != nil {
 		return resource.Result{}, err
 	}

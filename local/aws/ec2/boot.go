@@ -130,7 +130,7 @@ func (s *Service) runScript(ctx context.Context, i *instance, script string) (ma
 			return nil, fmt.Errorf("fetch s3://%s/%s: computed checksum did NOT match", f.bucket, f.key)
 		}
 		s.log(i, "cloud-init", fmt.Sprintf("fetched s3://%s/%s, %d bytes: OK", f.bucket, f.key, len(body)))
-		maps.Copy(files, placed(string(body)))
+		maps.Copy(files, placedConfigs(string(body)))
 	}
 	return files, nil
 }

@@ -246,7 +246,7 @@ func (s *Service) launch(r LaunchRequest) (Instance, error) {
 	}
 	if s.config.LaunchFails != nil {
 		if code := s.config.LaunchFails(r.Tags); code != "" {
-			return Instance{}, refused(code, l)
+			return Instance{}, launchError(code, l)
 		}
 	}
 	if limit := s.config.InstanceLimit; limit > 0 && s.living() >= limit {
@@ -306,9 +306,9 @@ func (s *Service) launch(r LaunchRequest) (Instance, error) {
 	return i.view(), nil
 }
 
-// refused returns an error with EC2's message.
+// launchError returns an error with EC2's message.
 // https://docs.aws.amazon.com/autoscaling/ec2/userguide/ts-as-capacity.html
-func refused(code string, l launch) error {
+func launchError(code string, l launch) error {
 	switch code {
 	case "InsufficientInstanceCapacity":
 		return fail(code, "We currently do not have sufficient %s capacity in the Availability Zone you requested (%s). "+

@@ -526,7 +526,7 @@ func TestRenderedUserData(t *testing.T) {
 				require.Len(t, rendered, 1, "the script fetches a configuration that was rendered")
 				body, err := os.ReadFile(rendered[0])
 				require.NoError(t, err)
-				for _, content := range placed(string(body)) {
+				for _, content := range placedConfigs(string(body)) {
 					require.NoError(t, config.addNodeConfig([]byte(content)))
 				}
 			}
@@ -542,7 +542,7 @@ func TestPlacedConfigurations(t *testing.T) {
 		"place '/etc/eks/nodeadm.d/drover.yaml' '0600' 'a: '\\''b'\\''\n'\nrun '1' 'echo\nplace '\\''/etc/eks/nodeadm.d/y.yaml'\\'' " +
 		"'\\''1'\\'' " +
 		"'\\''z'\\'''\n"
-	require.Equal(t, map[string]string{"/etc/eks/nodeadm.d/drover.yaml": "a: 'b'\n"}, placed(script))
+	require.Equal(t, map[string]string{"/etc/eks/nodeadm.d/drover.yaml": "a: 'b'\n"}, placedConfigs(script))
 }
 
 func FuzzUserData(f *testing.F) {
@@ -553,6 +553,6 @@ func FuzzUserData(f *testing.F) {
 		if err == nil && config.node != nil && config.node.validate() == nil {
 			_, _ = config.node.kubelet() // an error is fine, a panic is not
 		}
-		placed(string(data))
+		placedConfigs(string(data))
 	})
 }

@@ -158,8 +158,10 @@ func (s *Service) Resources() map[string]resource.Provider {
 	}
 }
 
-// tagged updates a resource type whose tags alone change in place.
-func (s *Service) tagged(ctx context.Context, r resource.Request, read func(id string) (resource.Result, error)) (resource.Result, error) {
+// updateTags updates a resource type whose tags alone change in place.
+func (s *Service) updateTags(ctx context.Context, r resource.Request, read func(id string) (resource.Result, error)) (
+	resource.Result, error,
+) {
 	var p struct{ Tags []resource.Tag }
 	if err := resource.Decode(pick(r.Properties, "Tags"), &p); err != nil {
 		return resource.Result{PhysicalID: r.PhysicalID}, err

@@ -65,7 +65,7 @@ func (s *Service) vpcProvider() provider {
 			if err := s.setDNS(r.Caller, r.PhysicalID, &support, &hostnames); err != nil {
 				return resource.Result{PhysicalID: r.PhysicalID}, err
 			}
-			return s.tagged(ctx, r, read)
+			return s.updateTags(ctx, r, read)
 		},
 		delete: func(ctx context.Context, r resource.Request) error { return s.deleteVPC(r.Caller, r.PhysicalID) },
 	}
@@ -152,7 +152,7 @@ func (s *Service) subnetProvider() provider {
 			if err := s.setMapPublic(r.Caller, r.PhysicalID, p.MapPublicIpOnLaunch != nil && *p.MapPublicIpOnLaunch); err != nil {
 				return resource.Result{PhysicalID: r.PhysicalID}, err
 			}
-			return s.tagged(ctx, r, read)
+			return s.updateTags(ctx, r, read)
 		},
 		delete: func(ctx context.Context, r resource.Request) error { return s.deleteSubnet(r.Caller, r.PhysicalID) },
 	}
@@ -180,7 +180,9 @@ func (s *Service) internetGatewayProvider() provider {
 			s.keepTags(g.id, tags)
 			return read(g.id)
 		},
-		update: func(ctx context.Context, r resource.Request) (resource.Result, error) { return s.tagged(ctx, r, read) },
+		update: func(ctx context.Context, r resource.Request) (resource.Result, error) {
+			return s.updateTags(ctx, r, read)
+		},
 		delete: func(ctx context.Context, r resource.Request) error { return s.deleteGateway(r.Caller, r.PhysicalID) },
 	}
 }
@@ -276,7 +278,7 @@ func (s *Service) addressProvider() provider {
 				return resource.Result{PhysicalID: r.PhysicalID}, err
 			}
 			r.PhysicalID = id
-			return s.tagged(ctx, r, read)
+			return s.updateTags(ctx, r, read)
 		},
 		delete: func(ctx context.Context, r resource.Request) error {
 			id, err := allocation(r.PhysicalID)
@@ -323,7 +325,9 @@ func (s *Service) natGatewayProvider() provider {
 			}
 			return read(n.id)
 		},
-		update: func(ctx context.Context, r resource.Request) (resource.Result, error) { return s.tagged(ctx, r, read) },
+		update: func(ctx context.Context, r resource.Request) (resource.Result, error) {
+			return s.updateTags(ctx, r, read)
+		},
 		delete: func(ctx context.Context, r resource.Request) error {
 			if err := s.deleteNAT(r.Caller, r.PhysicalID); err != nil {
 				return err
@@ -358,7 +362,9 @@ func (s *Service) routeTableProvider() provider {
 			s.keepTags(table.id, tags)
 			return read(table.id)
 		},
-		update: func(ctx context.Context, r resource.Request) (resource.Result, error) { return s.tagged(ctx, r, read) },
+		update: func(ctx context.Context, r resource.Request) (resource.Result, error) {
+			return s.updateTags(ctx, r, read)
+		},
 		delete: func(ctx context.Context, r resource.Request) error { return s.deleteRouteTable(r.Caller, r.PhysicalID) },
 	}
 }

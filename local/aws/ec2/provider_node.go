@@ -71,7 +71,7 @@ func (s *Service) endpointProvider() provider {
 			if err != nil {
 				return resource.Result{PhysicalID: r.PhysicalID}, err
 			}
-			return s.tagged(ctx, r, read)
+			return s.updateTags(ctx, r, read)
 		},
 		delete: func(ctx context.Context, r resource.Request) error { return s.deleteEndpoint(r.Caller, r.PhysicalID) },
 	}
@@ -193,7 +193,7 @@ func (s *Service) securityGroupProvider() provider {
 			if err := apply(r, r.PhysicalID, had, p); err != nil {
 				return resource.Result{PhysicalID: r.PhysicalID}, err
 			}
-			return s.tagged(ctx, r, read)
+			return s.updateTags(ctx, r, read)
 		},
 		delete: func(ctx context.Context, r resource.Request) error { return s.deleteGroup(r.Caller, r.PhysicalID) },
 	}

@@ -24,7 +24,7 @@ func (s *Service) createGateway(caller iam.Caller, tags map[string]string) (*int
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if reached(s.config.Quotas.InternetGateways, len(s.gateways.order)) {
+	if isReached(s.config.Quotas.InternetGateways, len(s.gateways.order)) {
 		return nil, fail("InternetGatewayLimitExceeded", "The maximum number of internet gateways has been reached.")
 	}
 	g := &internetGateway{object: s.newObject("internet-gateway", "igw", tags)}
@@ -134,7 +134,7 @@ func (s *Service) allocateAddress(caller iam.Caller, domain string, tags map[str
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if reached(s.config.Quotas.Addresses, len(s.addresses.order)) {
+	if isReached(s.config.Quotas.Addresses, len(s.addresses.order)) {
 		return nil, fail("AddressLimitExceeded", "The maximum number of addresses has been reached.")
 	}
 	a := &address{object: s.newObject("elastic-ip", "eipalloc", tags)}
@@ -245,7 +245,7 @@ func (s *Service) createNAT(caller iam.Caller, subnetID, allocationID, connectiv
 			return nil, fail("Gateway.NotAttached", "Network %s has no Internet gateway attached", sub.vpc)
 		}
 	}
-	if used := s.natsIn(sub.zone); reached(s.config.Quotas.NATGateways, used) {
+	if used := s.natsIn(sub.zone); isReached(s.config.Quotas.NATGateways, used) {
 		return nil, fail("NatGatewayLimitExceeded", "Performing this operation would exceed the limit of %d NAT gateways", used)
 	}
 	n := &natGateway{

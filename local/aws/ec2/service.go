@@ -96,8 +96,8 @@ type Config struct {
 // https://docs.aws.amazon.com/vpc/latest/userguide/amazon-vpc-limits.html
 type Quotas struct{ VPCs, InternetGateways, NATGateways, Addresses func() int }
 
-// reached reports whether a quota admits no further resource.
-func reached(quota func() int, used int) bool {
+// isReached reports whether a quota admits no further resource.
+func isReached(quota func() int, used int) bool {
 	if quota == nil {
 		return used >= 5
 	}

@@ -220,12 +220,12 @@ func parseTaints(text string) ([]Taint, error) {
 // nodeConfigDir is the folder of further NodeConfigs, which nodeadm reads in the order of their names.
 const nodeConfigDir = "/etc/eks/nodeadm.d/"
 
-// placed are the NodeConfigs that a fetched configuration writes before the kubelet starts: its lines
+// placedConfigs are the NodeConfigs that a fetched configuration writes before the kubelet starts: its lines
 //
 //	place '/etc/eks/nodeadm.d/<name>.yaml' '<mode>' '<content>'
 //
 // of single-quoted words, as drover renders them.
-func placed(script string) map[string]string {
+func placedConfigs(script string) map[string]string {
 	files := map[string]string{}
 	for rest := script; rest != ""; {
 		line, after, _ := strings.Cut(rest, "\n")

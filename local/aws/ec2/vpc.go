@@ -67,7 +67,7 @@ func (s *Service) createVPC(caller iam.Caller, cidr, tenancy string, dnsSupport,
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if reached(s.config.Quotas.VPCs, len(s.vpcs.order)) {
+	if isReached(s.config.Quotas.VPCs, len(s.vpcs.order)) {
 		return nil, fail("VpcLimitExceeded", "The maximum number of VPCs has been reached.")
 	}
 	v := &vpc{object: s.newObject("vpc", "vpc", tags), tenancy: tenancy, dnsSupport: dnsSupport, dnsHostnames: dnsHostnames}
@@ -100,7 +100,7 @@ func (s *Service) addRange(caller iam.Caller, vpcID, cidr string) (addressRange,
 	if err != nil {
 		return addressRange{}, err
 	}
-	if restricted(v.ranges[0].prefix, prefix) {
+	if isRestricted(v.ranges[0].prefix, prefix) {
 		return addressRange{}, fail("InvalidVpc.Range", "The CIDR '%s' is restricted. "+
 			"Use a CIDR from the same private address range as the current VPC CIDR, or use a publicly-routable CIDR.", cidr)
 	}
@@ -119,9 +119,9 @@ func (s *Service) addRange(caller iam.Caller, vpcID, cidr string) (addressRange,
 	return added, nil
 }
 
-// restricted reports whether a block may not be added to a VPC with that primary block.
+// isRestricted reports whether a block may not be added to a VPC with that primary block.
 // https://docs.aws.amazon.com/vpc/latest/userguide/vpc-cidr-blocks.html#add-cidr-block-restrictions
-func restricted(primary, added netip.Prefix) bool {
+func isRestricted(primary, added netip.Prefix) bool {
 	private := []netip.Prefix{class10, class172, class192}
 	for _, class := range private {
 		if added.Overlaps(class) && !primary.Overlaps(class) {

@@ -253,13 +253,13 @@ func (s *Service) authorizeEntry(caller iam.Caller, principal, kind string) erro
 
 var principalARN = regexp.MustCompile(`^arn:aws[\w-]*:iam::\d{12}:(role|user)/.+$`)
 
-// reserved prefixes of user names and groups.
-var reserved = []string{"system:", "eks:", "aws:", "amazon:", "iam:"}
+// reservedPrefixes prefixes of user names and groups.
+var reservedPrefixes = []string{"system:", "eks:", "aws:", "amazon:", "iam:"}
 
 func (s *Service) checkEntry(principal, kind, username string, groups []string) error {
 	switch {
 	case slices.Contains(otherTypes, kind):
-		return unsupported("access entries of type %s", kind)
+		return unsupportedError("access entries of type %s", kind)
 	case kind != standardEntry && kind != linuxEntry:
 		return invalid("The specified type %q is invalid", kind)
 	case kind == linuxEntry && (username != "" || len(groups) > 0):
@@ -279,7 +279,7 @@ func (s *Service) checkEntry(principal, kind, username string, groups []string) 
 	if !exists {
 		return invalid("The specified principalArn is invalid: invalid principal")
 	}
-	for _, prefix := range reserved {
+	for _, prefix := range reservedPrefixes {
 		if strings.HasPrefix(username, prefix) {
 			return invalid("The username %q is invalid, it cannot start with %s", username, prefix)
 		}
@@ -425,7 +425,7 @@ func (s *Service) checkPolicy(arn string, scope AccessScope) error {
 		return invalid("The policyArn parameter format is not valid: %s", arn)
 	}
 	if _, ok := policyRoles[name]; !ok {
-		return unsupported("the access policy %s", name)
+		return unsupportedError("the access policy %s", name)
 	}
 	switch {
 	case scope.Type == "cluster" && len(scope.Namespaces) == 0:

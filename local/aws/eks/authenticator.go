@@ -73,14 +73,14 @@ func (s *Service) authenticate(ctx context.Context, name, token string) (authent
 	return user, s.bindNamespaces(ctx, client, bindings)
 }
 
-// scoped is a policy for namespaces, which may be patterns.
-type scoped struct {
+// scopedPolicy is a policy for namespaces, which may be patterns.
+type scopedPolicy struct {
 	policy, role string
 	namespaces   []string
 }
 
 // identify finds the access entry of a caller, and returns its user name, its groups, and its policies that are bound to namespaces.
-func (s *Service) identify(name string, caller iam.Caller) (authenticationv1.UserInfo, []scoped, dynamic.Interface, error) {
+func (s *Service) identify(name string, caller iam.Caller) (authenticationv1.UserInfo, []scopedPolicy, dynamic.Interface, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	none := authenticationv1.UserInfo{}
@@ -118,7 +118,7 @@ func (s *Service) identify(name string, caller iam.Caller) (authenticationv1.Use
 			"arn": {caller.ARN()}, "canonicalArn": {principal}, "principalId": {strings.Split(caller.UserID(), ":")[0]}, "sessionName": {session},
 		},
 	}
-	var bindings []scoped
+	var bindings []scopedPolicy
 	for arn, p := range e.policies {
 		policy := strings.TrimPrefix(arn, s.policyARN(""))
 		if p.AccessScope.Type == "cluster" {
@@ -128,13 +128,13 @@ func (s *Service) identify(name string, caller iam.Caller) (authenticationv1.Use
 		for _, namespace := range p.AccessScope.Namespaces {
 			user.Groups = append(user.Groups, policyGroup(policy, namespace))
 		}
-		bindings = append(bindings, scoped{policy, policyRoles[policy], p.AccessScope.Namespaces})
+		bindings = append(bindings, scopedPolicy{policy, policyRoles[policy], p.AccessScope.Namespaces})
 	}
 	return user, bindings, c.admin, nil
 }
 
 // bindNamespaces binds the groups of policies for namespaces in the existing namespaces.
-func (s *Service) bindNamespaces(ctx context.Context, client dynamic.Interface, bindings []scoped) error {
+func (s *Service) bindNamespaces(ctx context.Context, client dynamic.Interface, bindings []scopedPolicy) error {
 	if len(bindings) == 0 {
 		return nil
 	}

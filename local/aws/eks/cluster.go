@@ -125,7 +125,7 @@ func (s *Service) serviceLinkedRole(caller iam.Caller) error {
 func (s *Service) authorizeKeys(caller iam.Caller, in CreateClusterInput) error {
 	for _, e := range in.EncryptionConfig {
 		if s.config.Keys == nil {
-			return unsupported("an encryptionConfig in an account without KMS")
+			return unsupportedError("an encryptionConfig in an account without KMS")
 		}
 		if err := s.config.Keys.AuthorizeCluster(caller, e.Provider.KeyArn); err != nil {
 			return err
@@ -154,7 +154,7 @@ func (s *Service) newCluster(caller iam.Caller, in CreateClusterInput) (*cluster
 		if mode == "" {
 			mode = "CONFIG_MAP (the default)"
 		}
-		return nil, nil, unsupported("the authenticationMode %s: only API", mode)
+		return nil, nil, unsupportedError("the authenticationMode %s: only API", mode)
 	}
 	subnets, vpc, err := s.placeCluster(in.ResourcesVpcConfig)
 	if err != nil {
@@ -263,7 +263,7 @@ func checkEndpoint(public, private bool, cidrs []string) ([]string, error) {
 // checkNetwork requires a service CIDR in a private range, from /24 to /12, outside the subnets.
 func checkNetwork(in NetworkConfig, subnets []ec2.Subnet) (NetworkConfig, error) {
 	if in.IpFamily != "" && in.IpFamily != "ipv4" {
-		return in, unsupported("the ipFamily %s", in.IpFamily)
+		return in, unsupportedError("the ipFamily %s", in.IpFamily)
 	}
 	in.IpFamily = "ipv4"
 	if in.ServiceIpv4Cidr == "" {

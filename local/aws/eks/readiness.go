@@ -116,9 +116,9 @@ func (s *Service) kubeProxyMinor(ctx context.Context, c *cluster) int {
 	return 0
 }
 
-// requested matches an API server's count of requests to deprecated APIs.
+// deprecatedRequest matches an API server's count of requests to deprecated APIs.
 // https://kubernetes.io/docs/reference/using-api/deprecation-policy/#rest-resources-aka-api-objects
-var requested = regexp.MustCompile(`(?m)^apiserver_requested_deprecated_apis\{([^}]*)\} 1$`)
+var deprecatedRequest = regexp.MustCompile(`(?m)^apiserver_requested_deprecated_apis\{([^}]*)\} 1$`)
 
 var metricLabel = regexp.MustCompile(`(\w+)="([^"]*)"`)
 
@@ -136,7 +136,7 @@ func (s *Service) rememberDeprecated(ctx context.Context, c *cluster) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, line := range requested.FindAllStringSubmatch(string(text), -1) {
+	for _, line := range deprecatedRequest.FindAllStringSubmatch(string(text), -1) {
 		labels := map[string]string{}
 		for _, l := range metricLabel.FindAllStringSubmatch(line[1], -1) {
 			labels[l[1]] = l[2]
@@ -209,8 +209,8 @@ func worst(a, b string) string {
 	return order[max(slices.Index(order, a), slices.Index(order, b))]
 }
 
-// skewed returns the status of a part with one minor if the API server becomes one minor newer than now.
-func skewed(part, now int) string {
+// skewStatus returns the status of a part with one minor if the API server becomes one minor newer than now.
+func skewStatus(part, now int) string {
 	switch {
 	case now+1-part > maxSkew:
 		return serious
@@ -223,7 +223,7 @@ func skewed(part, now int) string {
 func (f findings) kubeletSkew(now int) *Insight {
 	i := newInsight(upgradeReadiness, "Kubelet version skew", now+1, "Checks for kubelet versions of worker nodes in the cluster to see "+
 		"if upgrade would cause non compliance with supported Kubernetes kubelet version skew policy.")
-	f.overNodes(i, func(kubelet int) string { return skewed(kubelet, now) })
+	f.overNodes(i, func(kubelet int) string { return skewStatus(kubelet, now) })
 	switch i.InsightStatus.Status {
 	case passing:
 		i.InsightStatus.Reason = "Node kubelet versions comply with the version skew policy after an upgrade."
@@ -282,7 +282,7 @@ func (f findings) overNodes(i *Insight, judge func(kubelet int) string) {
 func (f findings) proxySkew(now int) *Insight {
 	i := newInsight(upgradeReadiness, "kube-proxy version skew", now+1, "Checks version of kube-proxy in cluster to see "+
 		"if upgrade would cause non compliance with supported Kubernetes kube-proxy version skew policy.")
-	switch is := skewed(f.kubeProxy, now); {
+	switch is := skewStatus(f.kubeProxy, now); {
 	case f.kubeProxy == 0:
 		i.set(unknown, "Unable to determine status of kube-proxy versions.", "")
 	case is != passing:

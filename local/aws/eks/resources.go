@@ -238,7 +238,7 @@ func configChanges(name string, was, in clusterProperties) ([]UpdateClusterConfi
 		changes = append(changes, UpdateClusterConfigInput{AccessConfig: &AccessConfig{AuthenticationMode: in.AccessConfig.AuthenticationMode}})
 	}
 	if !reflect.DeepEqual(was.AccessConfig.BootstrapClusterCreatorAdminPermissions, in.AccessConfig.BootstrapClusterCreatorAdminPermissions) {
-		return nil, unsupported("changing AccessConfig.BootstrapClusterCreatorAdminPermissions, which replaces a cluster")
+		return nil, unsupportedError("changing AccessConfig.BootstrapClusterCreatorAdminPermissions, which replaces a cluster")
 	}
 	if was.UpgradePolicy != in.UpgradePolicy {
 		policy := in.UpgradePolicy

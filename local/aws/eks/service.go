@@ -314,7 +314,9 @@ type unchangedError struct{ error }
 
 func (e unchangedError) Unwrap() error { return e.error }
 
-func unchanged(format string, args ...any) error { return unchangedError{invalid(format, args...)} }
+func unchanged(format string, args ...any) error {
+	return unchangedError{invalid(format, args...)}
+}
 
 func invalidRequest(format string, args ...any) error {
 	return &wire.Error{Code: "InvalidRequestException", Message: fmt.Sprintf(format, args...), Status: 400}
@@ -328,7 +330,7 @@ func notFound(format string, args ...any) error {
 	return &wire.Error{Code: "ResourceNotFoundException", Message: fmt.Sprintf(format, args...), Status: 404}
 }
 
-func unsupported(format string, args ...any) error {
+func unsupportedError(format string, args ...any) error {
 	return wire.Unsupported("eks", fmt.Sprintf(format, args...))
 }
 

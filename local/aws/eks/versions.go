@@ -13,9 +13,9 @@ import (
 	"github.com/drover-run/drover/local/kubernetes"
 )
 
-// supported is a row of EKS's calendar: a version has 14 months of standard support and 12 months of extended support.
+// calendarRow is a row of EKS's calendar: a version has 14 months of standard support and 12 months of extended support.
 // https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions.html#kubernetes-release-calendar
-type supported struct {
+type calendarRow struct {
 	minor, patch                      string
 	released, endOfStandard, endOfAll time.Time
 }
@@ -29,7 +29,7 @@ func date(s string) time.Time {
 }
 
 // calendar of November 2026, oldest first.
-var calendar = []supported{
+var calendar = []calendarRow{
 	{minor: "1.30", patch: "1.30.14", released: date("2024-05-23"), endOfStandard: date("2025-07-23"), endOfAll: date("2026-07-23")},
 	{minor: "1.31", patch: "1.31.14", released: date("2024-09-26"), endOfStandard: date("2025-11-26"), endOfAll: date("2026-11-26")},
 	{minor: "1.32", patch: "1.32.13", released: date("2025-01-23"), endOfStandard: date("2026-03-23"), endOfAll: date("2027-03-23")},
@@ -49,7 +49,7 @@ const (
 	noSupport       = "UNSUPPORTED"
 )
 
-func (v supported) support(now time.Time) string {
+func (v calendarRow) support(now time.Time) string {
 	switch {
 	case now.Before(v.endOfStandard):
 		return standardSupport
@@ -61,12 +61,13 @@ func (v supported) support(now time.Time) string {
 
 // checkVersion returns an error unless a cluster may have the minor version.
 func (s *Service) checkVersion(minor string) error {
-	i := slices.IndexFunc(calendar, func(v supported) bool { return v.minor == minor })
+	i := slices.IndexFunc(calendar, func(v calendarRow) bool { return v.minor == minor })
 	if i < 0 || calendar[i].support(s.config.Clock.Now()) == noSupport {
 		return invalid("unsupported Kubernetes version")
 	}
 	if !kubernetes.CanActAs(minor) {
-		return unsupported("Kubernetes %s: its control planes are %s, which act as %s to %s", minor, kubernetes.Version, kubernetes.MinMinor(),
+		return unsupportedError("Kubernetes %s: its control planes are %s, which act as %s to %s", minor,
+			kubernetes.Version, kubernetes.MinMinor(),
 			kubernetes.MaxMinor())
 	}
 	return nil

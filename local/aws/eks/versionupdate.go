@@ -90,7 +90,7 @@ func (s *Service) mayMove(in UpdateClusterVersionInput) (*cluster, string, error
 // https://docs.aws.amazon.com/eks/latest/userguide/rollback-cluster.html#rollback-prerequisites
 func (s *Service) mayRollBack(c *cluster, version string) error {
 	now := s.config.Clock.Now()
-	i := slices.IndexFunc(calendar, func(v supported) bool { return v.minor == version })
+	i := slices.IndexFunc(calendar, func(v calendarRow) bool { return v.minor == version })
 	switch {
 	case c.upgradedFrom != version:
 		return invalid("Cluster %s cannot be rolled back to version %s: it was not upgraded from it to its version %s in place", c.Name,

@@ -154,7 +154,7 @@ type shownRule struct {
 	RoleArn                        string `json:",omitempty"`
 }
 
-func (r rule) shown() shownRule {
+func (r rule) view() shownRule {
 	state := "DISABLED"
 	if r.enabled {
 		state = "ENABLED"
@@ -184,7 +184,7 @@ func (s *Service) describeRule(_ context.Context, c *wire.Call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r.shown(), nil
+	return r.view(), nil
 }
 
 func (s *Service) listRules(_ context.Context, c *wire.Call) (any, error) {
@@ -207,7 +207,7 @@ func (s *Service) listRules(_ context.Context, c *wire.Call) (any, error) {
 	}
 	for _, r := range b.rules {
 		if strings.HasPrefix(r.Name, in.NamePrefix) {
-			out.Rules = append(out.Rules, r.shown())
+			out.Rules = append(out.Rules, r.view())
 		}
 	}
 	s.mu.Unlock()

@@ -149,7 +149,7 @@ type shownBus struct {
 	DeadLetterConfig *deadLetters `json:",omitempty"`
 }
 
-func (b *bus) shown() shownBus {
+func (b *bus) view() shownBus {
 	out := shownBus{Name: b.name, Arn: b.arn, Description: b.description, KmsKeyIdentifier: b.key}
 	if b.deadLetters != "" {
 		out.DeadLetterConfig = &deadLetters{Arn: b.deadLetters}
@@ -191,7 +191,7 @@ func (s *Service) describeBus(_ context.Context, c *wire.Call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return b.shown(), nil
+	return b.view(), nil
 }
 
 func (s *Service) listBuses(_ context.Context, c *wire.Call) (any, error) {
@@ -210,7 +210,7 @@ func (s *Service) listBuses(_ context.Context, c *wire.Call) (any, error) {
 	defer s.mu.Unlock()
 	for _, name := range slices.Sorted(maps.Keys(s.buses)) {
 		if strings.HasPrefix(name, in.NamePrefix) {
-			out.EventBuses = append(out.EventBuses, s.buses[name].shown())
+			out.EventBuses = append(out.EventBuses, s.buses[name].view())
 		}
 	}
 	return out, nil

@@ -143,7 +143,7 @@ func (x *inputTransformer) fill(r rule, e Event, text []byte, received time.Time
 		if !found && strings.HasPrefix(name, "aws.events.") {
 			return nil, wire.Unsupported("events", "the variable <"+name+">")
 		}
-		out.Write(shown(value, quoted))
+		out.Write(templateValue(value, quoted))
 		rest = rest[m[1]:]
 	}
 	if !json.Valid(out.Bytes()) { // a text of several lines becomes one string
@@ -165,8 +165,8 @@ func inString(piece string, quoted bool) bool {
 	return quoted
 }
 
-// shown returns a value for a template. A value that the event lacks is empty text, or null.
-func shown(value json.RawMessage, quoted bool) []byte {
+// templateValue returns a value for a template. A value that the event lacks is empty text, or null.
+func templateValue(value json.RawMessage, quoted bool) []byte {
 	if !quoted {
 		if value == nil {
 			return []byte("null")

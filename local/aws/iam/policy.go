@@ -53,14 +53,14 @@ type Condition struct {
 // policies); otherwise a Principal is an error. Errors have the code MalformedPolicyDocument. Policies are immutable, so
 // a process caches them by document for all its accounts.
 func ParsePolicy(document string, resourceBased bool) (*Policy, error) {
-	if p := parsed.get(text{document, resourceBased}); p != nil {
+	if p := parsedPolicies.get(text{document, resourceBased}); p != nil {
 		return p, nil
 	}
 	p, err := parsePolicy([]byte(document), resourceBased)
 	if err != nil {
 		return nil, &Error{Code: "MalformedPolicyDocument", Message: err.Error(), Status: 400}
 	}
-	parsed.put(text{document, resourceBased}, p)
+	parsedPolicies.put(text{document, resourceBased}, p)
 	return p, nil
 }
 
@@ -69,8 +69,8 @@ type text struct {
 	resourceBased bool
 }
 
-// parsed caches the policies that were parsed last. Most documents occur in one account only.
-var parsed policies
+// parsedPolicies caches the policies that were parsed last. Most documents occur in one account only.
+var parsedPolicies policies
 
 type policies struct {
 	mu   sync.Mutex

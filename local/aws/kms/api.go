@@ -36,7 +36,7 @@ func (s *Service) onKey(c *wire.Call, in any, id *string, do func(*key) any) (an
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c.Resource = *id
-	k, err := s.permitted(c.Caller, c.Action, *id)
+	k, err := s.permittedKey(c.Caller, c.Action, *id)
 	if err != nil {
 		return nil, err
 	}

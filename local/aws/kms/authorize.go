@@ -12,10 +12,10 @@ import (
 	"github.com/drover-run/drover/local/engine/wire"
 )
 
-// permitted returns a key if the caller may perform the action. The key policy may allow the caller, or it may trust the
+// permittedKey returns a key if the caller may perform the action. The key policy may allow the caller, or it may trust the
 // account and so delegate to the caller's identity policies. The caller holds the lock.
 // https://docs.aws.amazon.com/kms/latest/developerguide/key-policies.html
-func (s *Service) permitted(caller iam.Caller, action, id string) (*key, error) {
+func (s *Service) permittedKey(caller iam.Caller, action, id string) (*key, error) {
 	return s.permittedIn(caller, action, id, nil)
 }
 
@@ -36,10 +36,10 @@ func (s *Service) permittedIn(caller iam.Caller, action, id string, conditions m
 	case iam.Allowed:
 		return k, caller.AuthorizeWith("kms:"+action, arn, context, k.policy)
 	}
-	return nil, denied(caller, action, arn)
+	return nil, deniedError(caller, action, arn)
 }
 
-func denied(caller iam.Caller, action, arn string) error {
+func deniedError(caller iam.Caller, action, arn string) error {
 	return &wire.Error{
 		Code: "AccessDenied", Status: 403,
 		Message: "User: " + caller.ARN() + " is not authorized to perform: kms:" + action + " on resource: " + arn +
@@ -118,7 +118,7 @@ func (s *Service) AuthorizeCluster(caller iam.Caller, arn string) error {
 		return err
 	}
 	if s.isLate(caller, arn) {
-		return denied(caller, "CreateGrant", arn)
+		return deniedError(caller, "CreateGrant", arn)
 	}
 	return nil
 }
@@ -178,7 +178,7 @@ func (s *Service) checkPrincipals(policy *iam.Policy) error {
 // permittedAll returns the error of the first action that the caller may not perform on a key. The caller holds the lock.
 func (s *Service) permittedAll(caller iam.Caller, id string, actions ...string) error {
 	for _, action := range actions {
-		if _, err := s.permitted(caller, action, id); err != nil {
+		if _, err := s.permittedKey(caller, action, id); err != nil {
 			return err
 		}
 	}

@@ -35,8 +35,8 @@ func (keyProvider) Schema() resource.Schema {
 	}
 }
 
-// wanted returns the key that the properties describe, without an ID.
-func (p keyProvider) wanted(r resource.Request) (*key, error) {
+// wantedKey returns the key that the properties describe, without an ID.
+func (p keyProvider) wantedKey(r resource.Request) (*key, error) {
 	var in struct {
 		Description, KeySpec, KeyUsage            string
 		EnableKeyRotation                         bool
@@ -75,7 +75,7 @@ func (p keyProvider) result(id string) resource.Result {
 // Create makes a key as the handler of AWS::KMS::Key does. Its calls after CreateKey are those that it needs for the properties and for the
 // attributes. https://docs.aws.amazon.com/cloudformation-cli/latest/userguide/resource-type-schema.html#schema-properties-handlers
 func (p keyProvider) Create(_ context.Context, r resource.Request) (resource.Result, error) {
-	created, err := p.wanted(r)
+	created, err := p.wantedKey(r)
 	if err != nil {
 		return resource.Result{}, err
 	}
@@ -94,7 +94,7 @@ func (p keyProvider) Create(_ context.Context, r resource.Request) (resource.Res
 	}
 	p.s.keys[created.id] = created
 	// KMS rejects a policy that locks out its creator, unless the call bypasses the check. CloudFormation's calls do not.
-	if _, err := p.s.permitted(r.Caller, "PutKeyPolicy", created.id); err != nil {
+	if _, err := p.s.permittedKey(r.Caller, "PutKeyPolicy", created.id); err != nil {
 		delete(p.s.keys, created.id)
 		return resource.Result{}, wire.Errorf("MalformedPolicyDocumentException",
 			"The new key policy will not allow you to update the key policy in the future.")
@@ -108,7 +108,7 @@ func (p keyProvider) Create(_ context.Context, r resource.Request) (resource.Res
 }
 
 func (p keyProvider) Update(_ context.Context, r resource.Request) (resource.Result, error) {
-	want, err := p.wanted(r)
+	want, err := p.wantedKey(r)
 	if err != nil {
 		return resource.Result{}, err
 	}
@@ -166,7 +166,7 @@ func (p keyProvider) Delete(_ context.Context, r resource.Request) error {
 	if _, ok := p.s.keys[r.PhysicalID]; !ok {
 		return nil
 	}
-	if _, err := p.s.permitted(r.Caller, "ScheduleKeyDeletion", r.PhysicalID); err != nil {
+	if _, err := p.s.permittedKey(r.Caller, "ScheduleKeyDeletion", r.PhysicalID); err != nil {
 		return err
 	}
 	p.s.remove(r.PhysicalID)
@@ -199,7 +199,7 @@ func (p aliasProvider) set(r resource.Request, action string) (resource.Result, 
 	if _, ok := p.s.aliases[in.AliasName]; ok && action == "CreateAlias" {
 		return resource.Result{}, wire.Errorf("AlreadyExistsException", "An alias with the name %s already exists", p.s.arn(in.AliasName))
 	}
-	k, err := p.s.permitted(r.Caller, action, in.TargetKeyId)
+	k, err := p.s.permittedKey(r.Caller, action, in.TargetKeyId)
 	if err != nil {
 		return resource.Result{}, err
 	}

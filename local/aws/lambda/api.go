@@ -73,10 +73,10 @@ func (s *Service) authorizedFunction(c *wire.Call, action string) (*function, er
 	if err := c.Decode(&in); err != nil {
 		return nil, err
 	}
-	return s.allowed(c, action, qualified(in.FunctionName, in.Qualifier))
+	return s.allowedFunction(c, action, qualifiedName(in.FunctionName, in.Qualifier))
 }
 
-func (s *Service) allowed(c *wire.Call, action, reference string) (*function, error) {
+func (s *Service) allowedFunction(c *wire.Call, action, reference string) (*function, error) {
 	name, err := s.name(reference)
 	if err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ func (s *Service) allowed(c *wire.Call, action, reference string) (*function, er
 	return s.mayManage(c.Caller, action, name)
 }
 
-func qualified(name, qualifier string) string {
+func qualifiedName(name, qualifier string) string {
 	if qualifier == "" {
 		return name
 	}
@@ -143,7 +143,7 @@ func (s *Service) updateFunctionConfiguration(_ context.Context, c *wire.Call) (
 	if err := c.Decode(&in); err != nil {
 		return nil, err
 	}
-	f, err := s.allowed(c, "lambda:UpdateFunctionConfiguration", in.FunctionName)
+	f, err := s.allowedFunction(c, "lambda:UpdateFunctionConfiguration", in.FunctionName)
 	if err != nil {
 		return nil, err
 	}
@@ -195,7 +195,7 @@ func (s *Service) updateFunctionCode(ctx context.Context, c *wire.Call) (any, er
 	if in.Publish {
 		return nil, wire.Unsupported("lambda", "Publish: there are no versions")
 	}
-	f, err := s.allowed(c, "lambda:UpdateFunctionCode", in.FunctionName)
+	f, err := s.allowedFunction(c, "lambda:UpdateFunctionCode", in.FunctionName)
 	if err != nil {
 		return nil, err
 	}
@@ -246,7 +246,7 @@ func (s *Service) invocationOf(c *wire.Call) (Invocation, error) {
 			return Invocation{}, wire.Unsupported("lambda", "the parameter "+name)
 		}
 	}
-	reference := qualified(c.Path["FunctionName"], c.Query.Get("Qualifier"))
+	reference := qualifiedName(c.Path["FunctionName"], c.Query.Get("Qualifier"))
 	if name, err := s.name(reference); err == nil {
 		c.Resource = s.arn(name)
 	}
@@ -330,7 +330,7 @@ func (s *Service) addPermission(_ context.Context, c *wire.Call) (any, error) {
 	if err := c.Decode(&in); err != nil {
 		return nil, err
 	}
-	f, err := s.allowed(c, "lambda:AddPermission", in.FunctionName)
+	f, err := s.allowedFunction(c, "lambda:AddPermission", in.FunctionName)
 	if err != nil {
 		return nil, err
 	}
@@ -346,7 +346,7 @@ func (s *Service) removePermission(_ context.Context, c *wire.Call) (any, error)
 	if err := c.Decode(&in); err != nil {
 		return nil, err
 	}
-	f, err := s.allowed(c, "lambda:RemovePermission", in.FunctionName)
+	f, err := s.allowedFunction(c, "lambda:RemovePermission", in.FunctionName)
 	if err != nil {
 		return nil, err
 	}
@@ -376,7 +376,7 @@ func (s *Service) putEventConfig(_ context.Context, c *wire.Call) (any, error) {
 	if err := c.Decode(&in); err != nil {
 		return nil, err
 	}
-	f, err := s.allowed(c, "lambda:PutFunctionEventInvokeConfig", in.FunctionName)
+	f, err := s.allowedFunction(c, "lambda:PutFunctionEventInvokeConfig", in.FunctionName)
 	if err != nil {
 		return nil, err
 	}
@@ -423,7 +423,7 @@ func (s *Service) putConcurrency(_ context.Context, c *wire.Call) (any, error) {
 	if err := c.Decode(&in); err != nil {
 		return nil, err
 	}
-	f, err := s.allowed(c, "lambda:PutFunctionConcurrency", in.FunctionName)
+	f, err := s.allowedFunction(c, "lambda:PutFunctionConcurrency", in.FunctionName)
 	if err != nil {
 		return nil, err
 	}

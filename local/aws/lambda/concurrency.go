@@ -48,9 +48,9 @@ func (c *Concurrency) Begin(function string) (end func(), err error) {
 	reserved, isReserved := c.reserved[function]
 	switch {
 	case isReserved && c.running[function] >= reserved:
-		err = throttled(reasonReserved)
-	case !isReserved && (exhausted || c.unreserved() >= c.limit()-c.allReserved()):
-		err = throttled(reasonAccount)
+		err = throttledError(reasonReserved)
+	case !isReserved && (exhausted || c.unreservedTotal() >= c.limit()-c.allReserved()):
+		err = throttledError(reasonAccount)
 	}
 	if err == nil {
 		if c.running == nil {
@@ -114,8 +114,8 @@ func (c *Concurrency) allReserved() (sum int) {
 	return sum
 }
 
-// unreserved returns how many invocations share the unreserved concurrency.
-func (c *Concurrency) unreserved() (sum int) {
+// unreservedTotal returns how many invocations share the unreserved concurrency.
+func (c *Concurrency) unreservedTotal() (sum int) {
 	for function, n := range c.running {
 		if _, isReserved := c.reserved[function]; !isReserved {
 			sum += n
@@ -130,7 +130,7 @@ func (c *Concurrency) samples(function string, exhausted bool) []func() {
 	if c.Metric == nil {
 		return nil
 	}
-	all, unreserved := 0, c.unreserved()
+	all, unreserved := 0, c.unreservedTotal()
 	for _, n := range c.running {
 		all += n
 	}
@@ -159,6 +159,6 @@ func (c *Concurrency) metric(function, name string, value float64) {
 	c.Metric("AWS/Lambda", name, dimensions, value, "Count")
 }
 
-func throttled(reason string) error {
+func throttledError(reason string) error {
 	return &iam.Error{Code: "TooManyRequestsException", Message: "Rate Exceeded.", Status: http.StatusTooManyRequests, Reason: reason}
 }

@@ -134,7 +134,7 @@ func (c *settings) checkVariables() error {
 		if !variableForm.MatchString(name) {
 			return invalid("The environment variable %q does not satisfy %s", name, variableForm)
 		}
-		if slices.Contains(reserved, name) {
+		if slices.Contains(reservedVariables, name) {
 			return invalid("Lambda was unable to configure your environment variables because the environment variables you have provided contains "+
 				"reserved keys that are currently not supported for modification. Reserved keys used in this request: %s", name)
 		}
@@ -162,9 +162,9 @@ func sessionName(function string) string {
 	return function
 }
 
-// reserved environment variables, which Lambda sets.
+// reservedVariables environment variables, which Lambda sets.
 // https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html#configuration-envvars-runtime
-var reserved = []string{
+var reservedVariables = []string{
 	"_HANDLER", "_X_AMZN_TRACE_ID", "AWS_DEFAULT_REGION", "AWS_REGION", "AWS_EXECUTION_ENV", "AWS_LAMBDA_FUNCTION_NAME",
 	"AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "AWS_LAMBDA_FUNCTION_VERSION", "AWS_LAMBDA_INITIALIZATION_TYPE", "AWS_LAMBDA_LOG_GROUP_NAME",
 	"AWS_LAMBDA_LOG_STREAM_NAME", "AWS_ACCESS_KEY", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN",

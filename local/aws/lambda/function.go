@@ -34,7 +34,7 @@ type function struct {
 
 	mu         sync.Mutex
 	settings   settings
-	code       unpacked
+	code       unpackedPackage
 	modified   time.Time
 	revision   string
 	policy     []statement

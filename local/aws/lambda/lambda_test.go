@@ -204,7 +204,7 @@ func TestConcurrency(t *testing.T) {
 		different[pid] = true
 	}
 	require.Len(t, different, 3, "each has its own environment while all run at once")
-	require.Zero(t, w.Concurrency.unreserved(), "all have ended")
+	require.Zero(t, w.Concurrency.unreservedTotal(), "all have ended")
 
 	_, err := w.client.PutFunctionConcurrency(t.Context(), &sdk.PutFunctionConcurrencyInput{
 		FunctionName: aws.String("fn"), ReservedConcurrentExecutions: aws.Int32(0),

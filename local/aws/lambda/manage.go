@@ -71,23 +71,23 @@ func (s *Service) checkRole(caller iam.Caller, c settings) error {
 }
 
 // fetch reads a package as the caller and unpacks it.
-func (s *Service) fetch(ctx context.Context, caller iam.Caller, from code) (unpacked, error) {
+func (s *Service) fetch(ctx context.Context, caller iam.Caller, from code) (unpackedPackage, error) {
 	archive := from.ZipFile
 	switch {
 	case from.ImageUri != "":
-		return unpacked{}, wire.Unsupported("lambda", "code from an image")
+		return unpackedPackage{}, wire.Unsupported("lambda", "code from an image")
 	case from.S3ObjectVersion != "":
-		return unpacked{}, wire.Unsupported("lambda", "S3ObjectVersion")
+		return unpackedPackage{}, wire.Unsupported("lambda", "S3ObjectVersion")
 	case from.S3Bucket != "":
 		if s.config.Objects == nil {
-			return unpacked{}, invalid("There is no S3 to read s3://%s/%s from", from.S3Bucket, from.S3Key)
+			return unpackedPackage{}, invalid("There is no S3 to read s3://%s/%s from", from.S3Bucket, from.S3Key)
 		}
 		var err error
 		if archive, err = s.config.Objects.ReadObject(ctx, caller, from.S3Bucket, from.S3Key); err != nil {
-			return unpacked{}, invalid("Error occurred while GetObject. S3 Error: %v", err)
+			return unpackedPackage{}, invalid("Error occurred while GetObject. S3 Error: %v", err)
 		}
 	case archive == nil:
-		return unpacked{}, invalid("Please provide a source for function code.")
+		return unpackedPackage{}, invalid("Please provide a source for function code.")
 	}
 	if s.config.Run != nil { // nothing runs the package
 		return digest("", archive), nil

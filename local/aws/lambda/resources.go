@@ -124,15 +124,15 @@ func (p functionResource) Create(ctx context.Context, r resource.Request) (resou
 	if err != nil {
 		return resource.Result{}, err
 	}
-	err = p.settled(ctx, r, f)
+	err = p.waitUntilStable(ctx, r, f)
 	if err == nil && reserved != nil {
 		err = p.s.setConcurrency(r.Caller, c.FunctionName, reserved)
 	}
 	return functionResult(f), err
 }
 
-// settled waits until a function is stable, as the resource handler does with GetFunction.
-func (p functionResource) settled(ctx context.Context, r resource.Request, f *function) error {
+// waitUntilStable waits until a function is stable, as the resource handler does with GetFunction.
+func (p functionResource) waitUntilStable(ctx context.Context, r resource.Request, f *function) error {
 	name := f.configuration().FunctionName
 	if err := r.Caller.Authorize("lambda:GetFunction", f.arn, p.s.functionContext(name)); err != nil {
 		return err
@@ -160,7 +160,7 @@ func (p functionResource) Update(ctx context.Context, r resource.Request) (resou
 			return resource.Result{}, err
 		}
 	}
-	if configured(r) {
+	if changesConfiguration(r) {
 		_, err = p.s.updateSettings(r.Caller, r.PhysicalID, func(to *settings) error {
 			c.ReservedInstances, c.Tags = had.ReservedInstances, to.Tags
 			*to = c
@@ -168,7 +168,7 @@ func (p functionResource) Update(ctx context.Context, r resource.Request) (resou
 		})
 	}
 	if err == nil {
-		err = p.settled(ctx, r, f)
+		err = p.waitUntilStable(ctx, r, f)
 	}
 	if err == nil {
 		err = p.retag(r, f)
@@ -182,8 +182,8 @@ func (p functionResource) Update(ctx context.Context, r resource.Request) (resou
 	return functionResult(f), err
 }
 
-// configured reports whether an update changes a property that UpdateFunctionConfiguration sets.
-func configured(r resource.Request) bool {
+// changesConfiguration reports whether an update changes a property that UpdateFunctionConfiguration sets.
+func changesConfiguration(r resource.Request) bool {
 	for name := range (functionResource{}).Schema().Properties {
 		switch name {
 		case "Code", "Tags", "ReservedConcurrentExecutions":
@@ -326,7 +326,7 @@ func (p eventConfigResource) Create(_ context.Context, r resource.Request) (reso
 	if err := resource.Decode(r.Properties, &in); err != nil {
 		return resource.Result{}, err
 	}
-	name, err := p.s.name(qualified(in.FunctionName, in.Qualifier))
+	name, err := p.s.name(qualifiedName(in.FunctionName, in.Qualifier))
 	if err != nil {
 		return resource.Result{}, err
 	}

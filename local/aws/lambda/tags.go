@@ -43,7 +43,7 @@ func (s *Service) listTags(_ context.Context, c *wire.Call) (any, error) {
 	if err := c.Decode(&in); err != nil {
 		return nil, err
 	}
-	f, err := s.allowed(c, "lambda:ListTags", in.Resource)
+	f, err := s.allowedFunction(c, "lambda:ListTags", in.Resource)
 	if err != nil {
 		return nil, err
 	}

@@ -18,23 +18,23 @@ import (
 // maxUnpacked limits a package, in bytes. https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
 const maxUnpacked = 250 << 20
 
-// unpacked is a package on disk.
-type unpacked struct {
+// unpackedPackage is a package on disk.
+type unpackedPackage struct {
 	dir    string
 	size   int    // of the archive, in bytes
 	sha256 string // base64, as CodeSha256
 }
 
 // digest describes an archive, which unpack writes below dir.
-func digest(dir string, archive []byte) unpacked {
+func digest(dir string, archive []byte) unpackedPackage {
 	sum := sha256.Sum256(archive)
-	return unpacked{
+	return unpackedPackage{
 		dir: filepath.Join(dir, hex.EncodeToString(sum[:])), size: len(archive), sha256: base64.StdEncoding.EncodeToString(sum[:]),
 	}
 }
 
 // unpack writes an archive into a directory named by its hash, unless the directory exists.
-func unpack(dir string, archive []byte) (unpacked, error) {
+func unpack(dir string, archive []byte) (unpackedPackage, error) {
 	u := digest(dir, archive)
 	if _, err := os.Stat(u.dir); err == nil {
 		return u, nil

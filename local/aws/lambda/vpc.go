@@ -261,7 +261,7 @@ func (s *Service) settle(f *function, name string, c *vpcConfig) {
 		if ctx.Err() != nil {
 			return
 		}
-		old := f.attached(c, err)
+		old := f.endAttach(c, err)
 		if !old.empty() {
 			s.detach(old)
 		}
@@ -271,8 +271,8 @@ func (s *Service) settle(f *function, name string, c *vpcConfig) {
 	})
 }
 
-// attached records the end of attach. It returns the interfaces to detach.
-func (f *function) attached(c *vpcConfig, err error) (old *vpcConfig) {
+// endAttach records the end of attach. It returns the interfaces to detach.
+func (f *function) endAttach(c *vpcConfig, err error) (old *vpcConfig) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err != nil {

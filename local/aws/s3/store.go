@@ -85,7 +85,7 @@ func (st *store) PutObject(ctx context.Context, in s3response.PutObjectInput) (s
 	}
 	out, err := st.Posix.PutObject(ctx, in)
 	if err == nil {
-		st.created(ctx, in.Bucket, in.Key, out.VersionID, "PutObject")
+		st.sendCreated(ctx, in.Bucket, in.Key, out.VersionID, "PutObject")
 	}
 	return out, err
 }
@@ -95,7 +95,7 @@ func (st *store) CopyObject(ctx context.Context, in s3response.CopyObjectInput) 
 	defer st.lock(in.Bucket, in.Key)()
 	out, err := st.Posix.CopyObject(ctx, in)
 	if err == nil {
-		st.created(ctx, in.Bucket, in.Key, aws.ToString(out.VersionId), "CopyObject")
+		st.sendCreated(ctx, in.Bucket, in.Key, aws.ToString(out.VersionId), "CopyObject")
 	}
 	return out, err
 }
@@ -109,7 +109,7 @@ func (st *store) CompleteMultipartUpload(ctx context.Context,
 	}
 	out, version, err := st.Posix.CompleteMultipartUpload(ctx, in)
 	if err == nil {
-		st.created(ctx, in.Bucket, in.Key, version, "CompleteMultipartUpload")
+		st.sendCreated(ctx, in.Bucket, in.Key, version, "CompleteMultipartUpload")
 	}
 	return out, version, err
 }
@@ -137,9 +137,9 @@ func (st *store) DeleteObject(ctx context.Context, in *awss3.DeleteObjectInput) 
 	}
 	switch {
 	case version == "" && aws.ToBool(out.DeleteMarker):
-		st.deleted(ctx, in.Bucket, in.Key, aws.ToString(out.VersionId), "Delete Marker Created")
+		st.sendDeleted(ctx, in.Bucket, in.Key, aws.ToString(out.VersionId), "Delete Marker Created")
 	case version != "" || before != absent:
-		st.deleted(ctx, in.Bucket, in.Key, version, "Permanently Deleted")
+		st.sendDeleted(ctx, in.Bucket, in.Key, version, "Permanently Deleted")
 	}
 	return out, nil
 }
@@ -186,7 +186,7 @@ type eventObject struct {
 	Sequencer string `json:"sequencer"`
 }
 
-func (st *store) created(ctx context.Context, bucket, key *string, version, reason string) {
+func (st *store) sendCreated(ctx context.Context, bucket, key *string, version, reason string) {
 	if !st.s.sendsEvents(*bucket) {
 		return
 	}
@@ -197,7 +197,7 @@ func (st *store) created(ctx context.Context, bucket, key *string, version, reas
 	st.s.send("Object Created", *bucket, *key, object, reason, "")
 }
 
-func (st *store) deleted(_ context.Context, bucket, key *string, version, deletionType string) {
+func (st *store) sendDeleted(_ context.Context, bucket, key *string, version, deletionType string) {
 	if st.s.sendsEvents(*bucket) {
 		st.s.send("Object Deleted", *bucket, *key, eventObject{VersionID: version}, "DeleteObject", deletionType)
 	}

@@ -93,8 +93,8 @@ type page struct {
 	MaxResults *int
 }
 
-// cut returns a page of a sorted list. The token is the key of the last item of the previous page.
-func cut[T any](p page, list []T, key func(T) string) (items []T, next string, err error) {
+// pageOf returns a page of a sorted list. The token is the key of the last item of the previous page.
+func pageOf[T any](p page, list []T, key func(T) string) (items []T, next string, err error) {
 	most := 100
 	if p.MaxResults != nil {
 		most = *p.MaxResults
@@ -139,7 +139,7 @@ func (s *Service) listSchedules(_ context.Context, c *wire.Call) (any, error) {
 		found = append(found, item{sc.arn, sc.Name, sc.GroupName, sc.State, sc.created, sc.modified, struct{ Arn string }{sc.Target.Arn}})
 	}
 	s.mu.Unlock()
-	found, next, err := cut(in.page, found, func(i item) string { return i.Arn })
+	found, next, err := pageOf(in.page, found, func(i item) string { return i.Arn })
 	if err != nil {
 		return nil, err
 	}
@@ -171,7 +171,7 @@ type shownGroup struct {
 	CreationDate, LastModificationDate time.Time
 }
 
-func (g *group) shown() shownGroup { return shownGroup{g.arn, g.name, "ACTIVE", g.created, g.modified} }
+func (g *group) view() shownGroup { return shownGroup{g.arn, g.name, "ACTIVE", g.created, g.modified} }
 
 func (s *Service) getScheduleGroup(_ context.Context, c *wire.Call) (any, error) {
 	var in struct{ Name string }
@@ -187,7 +187,7 @@ func (s *Service) getScheduleGroup(_ context.Context, c *wire.Call) (any, error)
 	if g == nil {
 		return nil, notFound("Schedule group", in.Name)
 	}
-	return g.shown(), nil
+	return g.view(), nil
 }
 
 func (s *Service) deleteScheduleGroup(_ context.Context, c *wire.Call) (any, error) {
@@ -214,11 +214,11 @@ func (s *Service) listScheduleGroups(_ context.Context, c *wire.Call) (any, erro
 	s.mu.Lock()
 	for _, g := range s.groups {
 		if strings.HasPrefix(g.name, in.NamePrefix) {
-			found = append(found, g.shown())
+			found = append(found, g.view())
 		}
 	}
 	s.mu.Unlock()
-	found, next, err := cut(in.page, found, func(g shownGroup) string { return g.Name })
+	found, next, err := pageOf(in.page, found, func(g shownGroup) string { return g.Name })
 	if err != nil {
 		return nil, err
 	}
@@ -268,7 +268,7 @@ func (s *Service) listTags(_ context.Context, c *wire.Call) (any, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	g, err := s.tagged(in.ResourceArn)
+	g, err := s.groupOfARN(in.ResourceArn)
 	if err != nil {
 		return nil, err
 	}

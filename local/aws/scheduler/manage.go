@@ -205,7 +205,7 @@ func (s *Service) setTags(caller iam.Caller, action, arn string, change func(tag
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	g, err := s.tagged(arn)
+	g, err := s.groupOfARN(arn)
 	if err != nil {
 		return err
 	}
@@ -218,8 +218,8 @@ func (s *Service) setTags(caller iam.Caller, action, arn string, change func(tag
 	return nil
 }
 
-// tagged returns the group with an ARN. Only groups have tags. The caller holds mu.
-func (s *Service) tagged(arn string) (*group, error) {
+// groupOfARN returns the group with an ARN. Only groups have tags. The caller holds mu.
+func (s *Service) groupOfARN(arn string) (*group, error) {
 	for _, g := range s.groups {
 		if g.arn == arn {
 			return g, nil
@@ -228,19 +228,19 @@ func (s *Service) tagged(arn string) (*group, error) {
 	return nil, notFound("Schedule group", arn)
 }
 
-// shown is a schedule as GetSchedule returns it.
-type shown struct {
+// scheduleView is a schedule as GetSchedule returns it.
+type scheduleView struct {
 	settings
 	Arn                                string
 	CreationDate, LastModificationDate time.Time
 }
 
-func (s *Service) get(group, name string) (shown, error) {
+func (s *Service) get(group, name string) (scheduleView, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	sc := s.schedules[s.arn(group, name)]
 	if sc == nil {
-		return shown{}, notFound("Schedule", name)
+		return scheduleView{}, notFound("Schedule", name)
 	}
-	return shown{sc.settings, sc.arn, sc.created, sc.modified}, nil
+	return scheduleView{sc.settings, sc.arn, sc.created, sc.modified}, nil
 }

@@ -66,8 +66,8 @@ type entry struct {
 	unset bool
 }
 
-// applied returns the value that holds.
-func (e entry) applied() float64 {
+// appliedValue returns the value that holds.
+func (e entry) appliedValue() float64 {
 	if e.unset {
 		return e.byDefault
 	}
@@ -175,7 +175,7 @@ func (s *Service) Limit(code string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	i := slices.IndexFunc(s.quotas, func(q entry) bool { return q.QuotaCode == code })
-	return int(s.quotas[i].applied())
+	return int(s.quotas[i].appliedValue())
 }
 
 // Of returns a function that returns a quota's value now.
@@ -188,7 +188,7 @@ func (s *Service) Wire() *wire.Service {
 		Operations: map[string]wire.Operation{
 			"GetServiceQuota": s.get(func(q entry) float64 {
 				if q.unset {
-					return none
+					return noValue
 				}
 				return q.Value
 			}),
@@ -198,8 +198,8 @@ func (s *Service) Wire() *wire.Service {
 	}
 }
 
-// none is the value of a quota without one.
-const none = -1
+// noValue is the value of a quota without one.
+const noValue = -1
 
 func noSuch(format string, args ...any) error {
 	return wire.Errorf("NoSuchResourceException", format, args...)
@@ -222,7 +222,7 @@ func (s *Service) get(value func(entry) float64) wire.Operation {
 				in.QuotaCode, in.ServiceCode)
 		}
 		out := struct{ Quota Quota }{s.quotas[i].Quota}
-		if out.Quota.Value = value(s.quotas[i]); out.Quota.Value == none {
+		if out.Quota.Value = value(s.quotas[i]); out.Quota.Value == noValue {
 			return nil, noSuch("The request failed because the specified service quota has no applied value: %s of %s.", in.QuotaCode,
 				in.ServiceCode)
 		}

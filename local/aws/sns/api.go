@@ -75,7 +75,7 @@ func (s *Service) onTopic(c *wire.Call, in any, arn *string, do func(*topic) (an
 	c.Resource = *arn
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t, err := s.permitted(c.Caller, c.Action, *arn)
+	t, err := s.permittedTopic(c.Caller, c.Action, *arn)
 	if err != nil {
 		return nil, err
 	}
@@ -156,7 +156,7 @@ func (s *Service) unsubscribe(_ context.Context, c *wire.Call) (any, error) {
 
 type shownSubscription struct{ SubscriptionArn, Owner, Protocol, Endpoint, TopicArn string }
 
-func (s *Service) shown(t *topic) (list []shownSubscription) {
+func (s *Service) views(t *topic) (list []shownSubscription) {
 	for _, sub := range t.subscriptions {
 		list = append(list, shownSubscription{sub.arn, s.identities.Account, sub.protocol, sub.endpoint, s.arn(t.name)})
 	}
@@ -174,7 +174,7 @@ func (s *Service) listSubscriptions(_ context.Context, c *wire.Call) (any, error
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, arn := range slices.Sorted(maps.Keys(s.topics)) {
-		out.Subscriptions = append(out.Subscriptions, s.shown(s.topics[arn])...)
+		out.Subscriptions = append(out.Subscriptions, s.views(s.topics[arn])...)
 	}
 	return out, nil
 }
@@ -182,7 +182,7 @@ func (s *Service) listSubscriptions(_ context.Context, c *wire.Call) (any, error
 func (s *Service) listSubscriptionsByTopic(_ context.Context, c *wire.Call) (any, error) {
 	var in struct{ TopicArn string }
 	return s.onTopic(c, &in, &in.TopicArn, func(t *topic) (any, error) {
-		return struct{ Subscriptions []shownSubscription }{s.shown(t)}, nil
+		return struct{ Subscriptions []shownSubscription }{s.views(t)}, nil
 	})
 }
 

@@ -78,7 +78,7 @@ func (p topics) Update(_ context.Context, r resource.Request) (resource.Result, 
 	}
 	p.s.mu.Lock()
 	defer p.s.mu.Unlock()
-	t, err := p.s.permitted(r.Caller, "SetTopicAttributes", r.PhysicalID)
+	t, err := p.s.permittedTopic(r.Caller, "SetTopicAttributes", r.PhysicalID)
 	if err != nil {
 		return resource.Result{}, err
 	}
@@ -97,7 +97,7 @@ func (p topics) Update(_ context.Context, r resource.Request) (resource.Result, 
 func (p topics) Delete(_ context.Context, r resource.Request) error {
 	p.s.mu.Lock()
 	defer p.s.mu.Unlock()
-	_, err := p.s.permitted(r.Caller, "DeleteTopic", r.PhysicalID)
+	_, err := p.s.permittedTopic(r.Caller, "DeleteTopic", r.PhysicalID)
 	if errors.Is(err, errNoTopic) {
 		return nil
 	}
@@ -135,7 +135,7 @@ func (p policies) put(r resource.Request, arns []string, text string) error {
 	p.s.mu.Lock()
 	defer p.s.mu.Unlock()
 	for _, arn := range arns {
-		t, err := p.s.permitted(r.Caller, "SetTopicAttributes", arn)
+		t, err := p.s.permittedTopic(r.Caller, "SetTopicAttributes", arn)
 		if errors.Is(err, errNoTopic) && text == "" {
 			continue
 		}

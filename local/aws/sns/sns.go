@@ -77,8 +77,8 @@ func (s *Service) arn(name string) string {
 
 var errNoTopic = &wire.Error{Code: "NotFound", Message: "Topic does not exist", Status: 404}
 
-// permitted returns a topic if the caller may perform the action on it. The caller holds the lock.
-func (s *Service) permitted(caller iam.Caller, action, arn string) (*topic, error) {
+// permittedTopic returns a topic if the caller may perform the action on it. The caller holds the lock.
+func (s *Service) permittedTopic(caller iam.Caller, action, arn string) (*topic, error) {
 	t, ok := s.topics[arn]
 	var policy *iam.Policy
 	if ok {
@@ -179,7 +179,7 @@ func (s *Service) PublishWith(ctx context.Context, caller iam.Caller, topicARN, 
 		return "", wire.Errorf("InvalidParameter", "Invalid parameter: Subject")
 	}
 	s.mu.Lock()
-	t, err := s.permitted(caller, "Publish", topicARN)
+	t, err := s.permittedTopic(caller, "Publish", topicARN)
 	if err != nil {
 		s.mu.Unlock()
 		return "", err

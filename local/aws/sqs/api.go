@@ -61,7 +61,7 @@ func (s *Service) onQueue(c *wire.Call, in any, url *string, do func(q *queue) (
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c.Resource = s.arn((*url)[strings.LastIndex(*url, "/")+1:])
-	q, err := s.permitted(c.Caller, c.Action, *url)
+	q, err := s.permittedQueue(c.Caller, c.Action, *url)
 	if err != nil {
 		return nil, err
 	}

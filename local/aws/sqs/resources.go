@@ -42,8 +42,8 @@ type queueProperties struct {
 	Tags                                                               []resource.Tag
 }
 
-// wanted reads the properties. An attribute that is not set is empty, which restores its default.
-func (p queues) wanted(properties map[string]any) (queueProperties, map[string]string, error) {
+// wantedQueue reads the properties. An attribute that is not set is empty, which restores its default.
+func (p queues) wantedQueue(properties map[string]any) (queueProperties, map[string]string, error) {
 	var in queueProperties
 	if err := resource.Decode(properties, &in); err != nil {
 		return in, nil, err
@@ -81,7 +81,7 @@ func (p queues) result(name string) resource.Result {
 }
 
 func (p queues) Create(_ context.Context, r resource.Request) (resource.Result, error) {
-	in, attributes, err := p.wanted(r.Properties)
+	in, attributes, err := p.wantedQueue(r.Properties)
 	if err != nil {
 		return resource.Result{}, err
 	}
@@ -105,13 +105,13 @@ func (p queues) Create(_ context.Context, r resource.Request) (resource.Result, 
 }
 
 func (p queues) Update(_ context.Context, r resource.Request) (resource.Result, error) {
-	in, attributes, err := p.wanted(r.Properties)
+	in, attributes, err := p.wantedQueue(r.Properties)
 	if err != nil {
 		return resource.Result{}, err
 	}
 	p.s.mu.Lock()
 	defer p.s.mu.Unlock()
-	q, err := p.s.permitted(r.Caller, "SetQueueAttributes", r.PhysicalID)
+	q, err := p.s.permittedQueue(r.Caller, "SetQueueAttributes", r.PhysicalID)
 	if err != nil {
 		return resource.Result{}, err
 	}
@@ -125,7 +125,7 @@ func (p queues) Update(_ context.Context, r resource.Request) (resource.Result, 
 func (p queues) Delete(_ context.Context, r resource.Request) error {
 	p.s.mu.Lock()
 	defer p.s.mu.Unlock()
-	q, err := p.s.permitted(r.Caller, "DeleteQueue", r.PhysicalID)
+	q, err := p.s.permittedQueue(r.Caller, "DeleteQueue", r.PhysicalID)
 	if errors.Is(err, errNoQueue) {
 		return nil
 	}
@@ -151,7 +151,7 @@ func (p policies) put(r resource.Request, urls []string, policy string) error {
 	p.s.mu.Lock()
 	defer p.s.mu.Unlock()
 	for _, url := range urls {
-		q, err := p.s.permitted(r.Caller, "SetQueueAttributes", url)
+		q, err := p.s.permittedQueue(r.Caller, "SetQueueAttributes", url)
 		if errors.Is(err, errNoQueue) && policy == "" {
 			continue
 		}

@@ -121,8 +121,8 @@ func (s *Service) find(id string) (*queue, error) {
 	return q, nil
 }
 
-// permitted returns a queue if the caller may perform the action on it. The caller holds the lock.
-func (s *Service) permitted(caller iam.Caller, action, id string) (*queue, error) {
+// permittedQueue returns a queue if the caller may perform the action on it. The caller holds the lock.
+func (s *Service) permittedQueue(caller iam.Caller, action, id string) (*queue, error) {
 	q, err := s.find(id)
 	if err != nil {
 		// A caller without permission does not learn that the queue is absent.
@@ -244,7 +244,7 @@ func (s *Service) Send(_ context.Context, caller iam.Caller, queueID, body strin
 	err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	q, err := s.permitted(caller, "SendMessage", queueID)
+	q, err := s.permittedQueue(caller, "SendMessage", queueID)
 	if err != nil {
 		return "", err
 	}
@@ -277,7 +277,7 @@ func (s *Service) Receive(ctx context.Context, caller iam.Caller, queueID string
 	var timeout <-chan time.Time
 	for {
 		s.mu.Lock()
-		q, err := s.permitted(caller, "ReceiveMessage", queueID)
+		q, err := s.permittedQueue(caller, "ReceiveMessage", queueID)
 		if err != nil {
 			s.mu.Unlock()
 			return nil, err
@@ -364,7 +364,7 @@ func (s *Service) take(q *queue, most int, hide time.Duration) (got []Message) {
 func (s *Service) Delete(_ context.Context, caller iam.Caller, queueID, receipt string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	q, err := s.permitted(caller, "DeleteMessage", queueID)
+	q, err := s.permittedQueue(caller, "DeleteMessage", queueID)
 	if err != nil {
 		return err
 	}

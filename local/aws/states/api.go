@@ -279,8 +279,8 @@ func (s *Service) stopExecution(_ context.Context, c *wire.Call) (any, error) {
 	}{s.config.Clock.Now()}, nil
 }
 
-// included states that a payload is not truncated.
-type included struct {
+// notTruncated states that a payload is not truncated.
+type notTruncated struct {
 	Included bool `json:"included"`
 }
 
@@ -299,23 +299,23 @@ func (s *Service) describeExecution(_ context.Context, c *wire.Call) (any, error
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return struct {
-		ARN           string    `json:"executionArn"`
-		Machine       string    `json:"stateMachineArn"`
-		Name          string    `json:"name"`
-		Status        string    `json:"status"`
-		Started       time.Time `json:"startDate"`
-		Stopped       time.Time `json:"stopDate"`
-		Input         string    `json:"input"`
-		InputDetails  included  `json:"inputDetails"`
-		Output        string    `json:"output,omitempty"`
-		OutputDetails included  `json:"outputDetails"`
-		Error         string    `json:"error,omitempty"`
-		Cause         string    `json:"cause,omitempty"`
-		RedriveCount  int       `json:"redriveCount"`
-		RedriveStatus string    `json:"redriveStatus"`
-		RedriveReason string    `json:"redriveStatusReason"`
+		ARN           string       `json:"executionArn"`
+		Machine       string       `json:"stateMachineArn"`
+		Name          string       `json:"name"`
+		Status        string       `json:"status"`
+		Started       time.Time    `json:"startDate"`
+		Stopped       time.Time    `json:"stopDate"`
+		Input         string       `json:"input"`
+		InputDetails  notTruncated `json:"inputDetails"`
+		Output        string       `json:"output,omitempty"`
+		OutputDetails notTruncated `json:"outputDetails"`
+		Error         string       `json:"error,omitempty"`
+		Cause         string       `json:"cause,omitempty"`
+		RedriveCount  int          `json:"redriveCount"`
+		RedriveStatus string       `json:"redriveStatus"`
+		RedriveReason string       `json:"redriveStatusReason"`
 	}{
-		x.ARN, x.MachineARN, x.Name, x.Status, x.Started, x.Stopped, x.Input, included{true}, x.Output, included{true}, x.Error, x.Cause,
+		x.ARN, x.MachineARN, x.Name, x.Status, x.Started, x.Stopped, x.Input, notTruncated{true}, x.Output, notTruncated{true}, x.Error, x.Cause,
 		0, "NOT_REDRIVABLE", notRedriven,
 	}, nil
 }

@@ -32,7 +32,7 @@ func (s *Service) parse(definition string) (*asl.Machine, error) {
 	if err != nil {
 		return nil, wire.Errorf("InvalidDefinition", "Invalid State Machine Definition: '%v'", err)
 	}
-	return m, s.supported(m)
+	return m, s.rejectUnsupported(m)
 }
 
 // checkRole verifies that the caller may pass the role and that Step Functions may assume it.

@@ -19,8 +19,8 @@ import (
 	"github.com/drover-run/drover/local/engine/wire"
 )
 
-// supported rejects a machine with a task that no execution could perform.
-func (s *Service) supported(m *asl.Machine) error {
+// rejectUnsupported rejects a machine with a task that no execution could perform.
+func (s *Service) rejectUnsupported(m *asl.Machine) error {
 	for _, r := range m.Resources() {
 		switch {
 		case r.Service == "lambda" && r.Action == "invoke":

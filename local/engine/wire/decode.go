@@ -314,7 +314,7 @@ func (b binder) bindSlice(path string, param any, v reflect.Value, wrong func(st
 			p = member
 		}
 		var ok bool
-		if list, ok = numbered(p); !ok {
+		if list, ok = listOfNumbered(p); !ok {
 			return wrong("a list")
 		}
 	default:
@@ -330,8 +330,8 @@ func (b binder) bindSlice(path string, param any, v reflect.Value, wrong func(st
 	return nil
 }
 
-// numbered decodes {"1": a, "2": b}. AWS uses the numbers only as an order.
-func numbered(m map[string]any) ([]any, bool) {
+// listOfNumbered decodes {"1": a, "2": b}. AWS uses the numbers only as an order.
+func listOfNumbered(m map[string]any) ([]any, bool) {
 	numbers := make([]int, 0, len(m))
 	for k := range m {
 		n, err := strconv.Atoi(k)
@@ -364,7 +364,7 @@ func (b binder) bindMap(path string, param any, v reflect.Value, wrong func(stri
 		if !wrapped {
 			entries = m // flat
 		}
-		list, ok := numbered(entries)
+		list, ok := listOfNumbered(entries)
 		if !ok {
 			return wrong("a map")
 		}

@@ -38,7 +38,7 @@ func (s *Service) send(w http.ResponseWriter, format Protocol, c *Call, result a
 			maps.Copy(w.Header(), header)
 			w.Header().Set("X-Amzn-Requestid", c.RequestID)
 			w.WriteHeader(status)
-			r.Stream(flushed{w, http.NewResponseController(w)})
+			r.Stream(flushingWriter{w, http.NewResponseController(w)})
 			return nil
 		}
 	}
@@ -76,13 +76,13 @@ func (s *Service) send(w http.ResponseWriter, format Protocol, c *Call, result a
 	return nil
 }
 
-// flushed sends each write to the client at once.
-type flushed struct {
+// flushingWriter sends each write to the client at once.
+type flushingWriter struct {
 	io.Writer
 	controller *http.ResponseController
 }
 
-func (f flushed) Write(p []byte) (int, error) {
+func (f flushingWriter) Write(p []byte) (int, error) {
 	n, err := f.Writer.Write(p)
 	if err == nil {
 		err = f.controller.Flush()

@@ -80,7 +80,7 @@ func precondition(o object, options *metav1.DeleteOptions) error {
 		return nil
 	}
 	if uid := string(*options.Preconditions.UID); uid != meta(o)["uid"] {
-		return apierrors.NewConflict(pods.qualified(), nameOf(o),
+		return apierrors.NewConflict(pods.groupResource(), nameOf(o),
 			fmt.Errorf("Precondition failed: UID in precondition: %s, UID in object meta: %v", uid, meta(o)["uid"]))
 	}
 	return nil
@@ -104,7 +104,7 @@ func (s *Server) end(p object, options *metav1.DeleteOptions, how string) error 
 		return nil
 	}
 	if how != "" {
-		s.world.removed(p, how)
+		s.world.recordRemoval(p, how)
 	}
 	if text(p, "spec", "nodeName") == "" {
 		s.remove(pods, p)

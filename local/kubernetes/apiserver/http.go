@@ -192,7 +192,7 @@ func (s *Server) do(r *http.Request, t target, body []byte) (any, error) {
 		}
 		return success, s.delete(t.kind, old, &options)
 	}
-	return nil, apierrors.NewMethodNotSupported(t.kind.qualified(), r.Method)
+	return nil, apierrors.NewMethodNotSupported(t.kind.groupResource(), r.Method)
 }
 
 var success = metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusSuccess}

@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// tolerated is how long pods remain on a node that is not Ready, by default.
+// toleratedTime is how long pods remain on a node that is not Ready, by default.
 // https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/#taint-based-evictions
-const tolerated = 5 * time.Minute
+const toleratedTime = 5 * time.Minute
 
 // silenceAnnotation marks a node with a silent kubelet. An update of the network plugin does not end the silence.
 const silenceAnnotation = "local.drover.run/silent"
@@ -45,7 +45,7 @@ func (s *Server) Silence(node string, on bool) bool {
 	if !on {
 		return true
 	}
-	s.world.later(tolerated, func() {
+	s.world.later(toleratedTime, func() {
 		if n, err := s.find(nodes, "", node); err != nil || meta(n)["uid"] != uid || !s.world.silent(node) {
 			return
 		}

@@ -42,7 +42,7 @@ func (k kind) apiVersion() string {
 	return k.group + "/" + k.version
 }
 
-func (k kind) qualified() schema.GroupResource {
+func (k kind) groupResource() schema.GroupResource {
 	return schema.GroupResource{Group: k.group, Resource: k.resource}
 }
 
@@ -201,7 +201,7 @@ func (s *Server) find(k kind, namespace, name string) (object, error) {
 	if o, ok := s.objects[k][key(namespace, name)]; ok {
 		return o, nil
 	}
-	return nil, apierrors.NewNotFound(k.qualified(), name)
+	return nil, apierrors.NewNotFound(k.groupResource(), name)
 }
 
 func (s *Server) create(k kind, o object) (object, error) {
@@ -210,7 +210,7 @@ func (s *Server) create(k kind, o object) (object, error) {
 		return nil, apierrors.NewBadRequest("an object without a name")
 	}
 	if _, err := s.find(k, text(o, "metadata", "namespace"), nameOf(o)); err == nil {
-		return nil, apierrors.NewAlreadyExists(k.qualified(), nameOf(o))
+		return nil, apierrors.NewAlreadyExists(k.groupResource(), nameOf(o))
 	}
 	o["apiVersion"], o["kind"] = k.apiVersion(), k.kind
 	m["uid"], m["creationTimestamp"] = uuid.NewString(), s.clock.Now().UTC().Format(time.RFC3339)
@@ -224,10 +224,10 @@ func (s *Server) update(k kind, old, o object) (object, error) {
 		return nil, apierrors.NewBadRequest("an object without metadata")
 	}
 	if uid, stated := m["uid"]; stated && uid != was["uid"] {
-		return nil, apierrors.NewConflict(k.qualified(), nameOf(old), fmt.Errorf("the object's UID is %v, not %v", was["uid"], uid))
+		return nil, apierrors.NewConflict(k.groupResource(), nameOf(old), fmt.Errorf("the object's UID is %v, not %v", was["uid"], uid))
 	}
 	if v, stated := m["resourceVersion"]; stated && v != "" && v != was["resourceVersion"] {
-		return nil, apierrors.NewConflict(k.qualified(), nameOf(old), fmt.Errorf("the object has been modified"))
+		return nil, apierrors.NewConflict(k.groupResource(), nameOf(old), fmt.Errorf("the object has been modified"))
 	}
 	for _, fixed := range []string{"uid", "name", "namespace", "creationTimestamp", "resourceVersion"} {
 		if v, ok := was[fixed]; ok {

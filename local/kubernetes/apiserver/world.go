@@ -227,7 +227,7 @@ func (w *world) collect() {
 		}
 		if _, err := s.find(nodes, "", node); err != nil {
 			if !terminating(p) {
-				w.removed(p, "lost with its node")
+				w.recordRemoval(p, "lost with its node")
 			}
 			s.remove(pods, p)
 		}
@@ -428,7 +428,7 @@ func (w *world) sum() {
 	}
 }
 
-func (w *world) removed(p object, how string) {
+func (w *world) recordRemoval(p object, how string) {
 	if w.onRemoval == nil || text(p, "status", "phase") == "Succeeded" || text(p, "status", "phase") == "Failed" {
 		return
 	}

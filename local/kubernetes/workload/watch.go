@@ -126,14 +126,14 @@ func (w *Watcher) run(ctx context.Context, source *watchtools.RetryWatcher) {
 		case event.Type == watch.Error:
 			err := apierrors.FromObject(event.Object)
 			if w.restart == nil || !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
-				w.lost(err)
+				w.recordLoss(err)
 				continue
 			}
 			w.mu.Lock()
 			w.gaps++
 			w.mu.Unlock()
 			if next, err := w.restart(ctx); err != nil {
-				w.lost(err)
+				w.recordLoss(err)
 			} else {
 				w.run(ctx, next)
 				return
@@ -141,17 +141,17 @@ func (w *Watcher) run(ctx context.Context, source *watchtools.RetryWatcher) {
 		}
 	}
 	if ctx.Err() == nil {
-		w.lost(fmt.Errorf("the watch of pods ended"))
+		w.recordLoss(fmt.Errorf("the watch of pods ended"))
 	}
 }
 
-func (w *Watcher) lost(err error) {
+func (w *Watcher) recordLoss(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.err == nil {
 		w.err = fmt.Errorf("the watcher missed changes: %w", err)
 	}
-	w.happened()
+	w.countEvent()
 }
 
 // see observes the current state of a pod.
@@ -172,7 +172,7 @@ func (w *Watcher) see(p *corev1.Pod, ended bool) {
 	if w.pods[p.UID] = now; ended {
 		delete(w.pods, p.UID)
 	}
-	w.happened()
+	w.countEvent()
 }
 
 // become updates the counts for the change of a pod.
@@ -186,7 +186,7 @@ func (w *Watcher) become(before, now pod) {
 	}
 }
 
-func (w *Watcher) happened() {
+func (w *Watcher) countEvent() {
 	close(w.changed)
 	w.changed = make(chan struct{})
 }

@@ -62,15 +62,15 @@ const nameLabel = "app.kubernetes.io/name"
 func (w Workload) MustKeep() (int, error) {
 	switch {
 	case w.MinAvailable != "":
-		return scaled(w.MinAvailable, w.Replicas)
+		return scaledValue(w.MinAvailable, w.Replicas)
 	case w.MaxUnavailable != "":
-		out, err := scaled(w.MaxUnavailable, w.Replicas)
+		out, err := scaledValue(w.MaxUnavailable, w.Replicas)
 		return max(0, w.Replicas-out), err
 	}
 	return 0, nil
 }
 
-func scaled(value string, of int) (int, error) {
+func scaledValue(value string, of int) (int, error) {
 	digits, percent := strings.CutSuffix(value, "%")
 	n, err := strconv.Atoi(digits)
 	if err != nil || n < 0 {
@@ -241,7 +241,7 @@ func (c *Cluster) Budgeted(ctx context.Context, workloads ...Workload) error {
 			return err
 		}
 		for whole := false; !whole; {
-			if whole, err = c.budgeted(ctx, w, keep); err != nil {
+			if whole, err = c.waitForBudget(ctx, w, keep); err != nil {
 				return fmt.Errorf("waiting for the budget of %s: %w", w.Name, err)
 			}
 		}
@@ -249,8 +249,8 @@ func (c *Cluster) Budgeted(ctx context.Context, workloads ...Workload) error {
 	return nil
 }
 
-// budgeted watches the budget of a workload until it counts all replicas as healthy, or the API server ends the watch.
-func (c *Cluster) budgeted(ctx context.Context, w Workload, keep int) (whole bool, err error) {
+// waitForBudget watches the budget of a workload until it counts all replicas as healthy, or the API server ends the watch.
+func (c *Cluster) waitForBudget(ctx context.Context, w Workload, keep int) (whole bool, err error) {
 	watched, err := c.policy.PodDisruptionBudgets(w.Namespace).Watch(ctx, metav1.SingleObject(metav1.ObjectMeta{Name: w.Name}))
 	if err != nil {
 		return false, err

@@ -116,7 +116,7 @@ type Account struct {
 	end           context.CancelFunc
 	resources     map[string]resource.Provider
 	answers       answers
-	documents     map[string]known // by key
+	documents     map[string]knownDocument // by key
 	objects       *s3.Service
 	admin         *awss3.Client // of the administrator
 
@@ -149,10 +149,10 @@ func StartWith(t testing.TB, o Options) (a *Account) {
 	ending, end := context.WithCancel(context.Background())
 	a = &Account{
 		ending: ending, end: end, t: t, options: o, Calls: &endpoint.Recorder{}, clusters: map[string]*cluster{},
-		resources: map[string]resource.Provider{}, documents: map[string]known{},
+		resources: map[string]resource.Provider{}, documents: map[string]knownDocument{},
 		last: map[string]string{},
 	}
-	a.Calls.Notify = func(call endpoint.Call) { a.answered(call); a.happened() }
+	a.Calls.Notify = func(call endpoint.Call) { a.afterCall(call); a.wake() }
 	time := &clock.Clock{Speed: speed, Turns: o.Turns}
 	if o.Bubble {
 		time.Speed = 1
@@ -215,7 +215,7 @@ func StartWith(t testing.TB, o Options) (a *Account) {
 	network.SetNodes(a.faults().Boot(a.EKS))
 	a.CloudFormation = cloudformation.New(cloudformation.Config{
 		Account: ID, Region: Region, Clock: time, Roles: a.Identities, Objects: objects, Events: a.Events,
-		OnEvent: func(e cloudformation.StackEvent) { a.stackCame(e); a.happened() }, OnDelivered: a.happened, ChangeSetFails: a.changeSetFails,
+		OnEvent: func(e cloudformation.StackEvent) { a.afterStackEvent(e); a.wake() }, OnDelivered: a.wake, ChangeSetFails: a.changeSetFails,
 	})
 	a.OnClose(a.CloudFormation.Close)
 	a.Lambda = lambda.New(lambda.Config{
@@ -247,7 +247,7 @@ func StartWith(t testing.TB, o Options) (a *Account) {
 			}
 			a.mu.Unlock()
 			a.killAt(x, e)
-			a.happened()
+			a.wake()
 		},
 		Random: func() float64 { return 0 }, // jitter uses the whole delay of a retry
 	})
@@ -291,8 +291,8 @@ func (a *Account) Close() {
 	a.closing = nil
 }
 
-// happened wakes Until, and makes atOnce repeat its check.
-func (a *Account) happened() {
+// wake wakes Until, and makes atOnce repeat its check.
+func (a *Account) wake() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.happenings++
@@ -311,7 +311,7 @@ func (a *Account) announce(ctx context.Context, source, detailType string, resou
 	a.mu.Lock()
 	a.unannounced--
 	a.mu.Unlock()
-	a.happened()
+	a.wake()
 }
 
 func endsExecution(event string) bool {

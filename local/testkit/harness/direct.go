@@ -64,14 +64,14 @@ func (a *Account) direct(cfg *aws.Config) {
 	})
 }
 
-// signed are the clients whose calls keep their signature: shared/aws/leftovers signs some with the session of a cluster, and a streamed
-// answer needs the client's own middlewares.
-var signed = []string{"ec2", "elasticloadbalancing", "elasticloadbalancingv2", "iam", "lambda"}
+// signedClients are the clients whose calls keep their signature: shared/aws/leftovers signs some with the session of a cluster, and a
+// streamed answer needs the client's own middlewares.
+var signedClients = []string{"ec2", "elasticloadbalancing", "elasticloadbalancingv2", "iam", "lambda"}
 
 // isSigned reports whether a stack belongs to one of these clients. Its serializer is a type of the client's package.
 func isSigned(stack *middleware.Stack) bool {
 	serializer, found := stack.Serialize.Get("OperationSerializer")
-	return found && slices.Contains(signed, path.Base(reflect.TypeOf(serializer).Elem().PkgPath()))
+	return found && slices.Contains(signedClients, path.Base(reflect.TypeOf(serializer).Elem().PkgPath()))
 }
 
 // step is a step of a middleware stack.
@@ -187,8 +187,8 @@ func (o *operations) reads(operation string, into any) {
 	o.as[operation] = reflect.TypeOf(into)
 }
 
-// known returns a copy of the decoded result of an equal body, or nil.
-func (a *answers) known(operation string, body io.Reader) any {
+// cachedCopy returns a copy of the decoded result of an equal body, or nil.
+func (a *answers) cachedCopy(operation string, body io.Reader) any {
 	here, ok := body.(*read)
 	if !ok {
 		return nil
@@ -199,7 +199,7 @@ func (a *answers) known(operation string, body io.Reader) any {
 	if !ok {
 		return nil
 	}
-	return copied(reflect.ValueOf(known)).Interface()
+	return copyResult(reflect.ValueOf(known)).Interface()
 }
 
 // maxAnswers limits the cached responses of an operation.
@@ -228,7 +228,7 @@ func (m *remembering) HandleDeserialize(ctx context.Context, in middleware.Deser
 	}
 	out, metadata, err := m.ask(asked, in)
 	decode := func() (middleware.DeserializeOutput, middleware.Metadata, error) {
-		return m.DeserializeMiddleware.HandleDeserialize(ctx, in, answered{out, metadata, err})
+		return m.DeserializeMiddleware.HandleDeserialize(ctx, in, answerHandler{out, metadata, err})
 	}
 	response, ok := out.RawResponse.(*smithyhttp.Response)
 	if ok && err == nil {
@@ -256,7 +256,7 @@ func (m *remembering) HandleDeserialize(ctx context.Context, in middleware.Deser
 			copy(body.all[i:], bytes.Repeat([]byte{'0'}, len(id)))
 		}
 	}
-	if known := m.answers.known(operation, body); known != nil {
+	if known := m.answers.cachedCopy(operation, body); known != nil {
 		out.Result = known
 		return out, metadata, nil
 	}
@@ -270,7 +270,7 @@ func (m *remembering) HandleDeserialize(ctx context.Context, in middleware.Deser
 		if of := m.answers.read[operation]; of == nil || len(of) == maxAnswers {
 			m.answers.read[operation] = map[string]any{}
 		}
-		m.answers.read[operation][string(body.all)] = copied(reflect.ValueOf(out.Result)).Interface()
+		m.answers.read[operation][string(body.all)] = copyResult(reflect.ValueOf(out.Result)).Interface()
 	}
 	return out, metadata, err
 }
@@ -341,20 +341,20 @@ func date(text string) (*time.Time, error) {
 	return &t, err
 }
 
-// answered is a handler that returns a result.
-type answered struct {
+// answerHandler is a handler that returns a result.
+type answerHandler struct {
 	out      middleware.DeserializeOutput
 	metadata middleware.Metadata
 	err      error
 }
 
-func (a answered) HandleDeserialize(context.Context, middleware.DeserializeInput) (middleware.DeserializeOutput, middleware.Metadata,
+func (a answerHandler) HandleDeserialize(context.Context, middleware.DeserializeInput) (middleware.DeserializeOutput, middleware.Metadata,
 	error) {
 	return a.out, a.metadata, a.err
 }
 
-// copied copies a decoded result: structs, lists, maps, and pointers to values that never change.
-func copied(v reflect.Value) reflect.Value {
+// copyResult copies a decoded result: structs, lists, maps, and pointers to values that never change.
+func copyResult(v reflect.Value) reflect.Value {
 	switch v.Kind() {
 	case reflect.Pointer:
 		if v.IsNil() || v.Elem().Kind() != reflect.Struct || v.Type() == reflect.TypeFor[*time.Time]() {
@@ -385,7 +385,7 @@ func copied(v reflect.Value) reflect.Value {
 		}
 		c := reflect.MakeMapWithSize(v.Type(), v.Len())
 		for entries := v.MapRange(); entries.Next(); {
-			c.SetMapIndex(entries.Key(), copied(entries.Value()))
+			c.SetMapIndex(entries.Key(), copyResult(entries.Value()))
 		}
 		return c
 	}
@@ -409,7 +409,7 @@ func copyInto(v reflect.Value) {
 		}
 	case reflect.Pointer, reflect.Slice, reflect.Map:
 		if !v.IsNil() {
-			v.Set(copied(v))
+			v.Set(copyResult(v))
 		}
 	}
 }

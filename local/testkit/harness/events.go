@@ -75,8 +75,8 @@ func (b *Bus) Lost() int {
 func (b *Bus) Emit(_ context.Context, source, detailType string, resources []string, detail any) {
 	e := Event{ID: uuid.NewString(), Source: source, DetailType: detailType, Account: ID, Region: Region, Resources: resources,
 		Time: time.Now().UTC().Truncate(time.Second)}
-	defer b.account.happened()
-	if !matched[detailType] || source == "aws.s3" && !slices.Contains(resources, "arn:aws:s3:::"+SpecsBucket) { // no rule matches it
+	defer b.account.wake()
+	if !matchedTypes[detailType] || source == "aws.s3" && !slices.Contains(resources, "arn:aws:s3:::"+SpecsBucket) { // no rule matches it
 		return
 	}
 	var err error
@@ -118,7 +118,7 @@ func (b *Bus) Emit(_ context.Context, source, detailType string, resources []str
 				b.Deliver(e)
 			}
 		}
-		b.done()
+		b.endDelivery()
 	})
 }
 
@@ -127,14 +127,14 @@ func (b *Bus) deliverLater(e Event, wait time.Duration, turn func()) {
 	if b.account.clock.Timer(b.account.ending, wait) == nil {
 		b.Deliver(e)
 	}
-	b.done()
+	b.endDelivery()
 }
 
-func (b *Bus) done() {
+func (b *Bus) endDelivery() {
 	b.mu.Lock()
 	b.busy--
 	b.mu.Unlock()
-	b.account.happened()
+	b.account.wake()
 }
 
 // deliveries returns the delays after which an event is delivered.
@@ -202,8 +202,8 @@ func (b *Bus) s3(ctx context.Context, detailType string, detail any, resources [
 	b.Emit(ctx, "aws.s3", detailType, resources, detail)
 }
 
-// matched are the types of events that rules match.
-var matched = map[string]bool{
+// matchedTypes are the types of events that rules match.
+var matchedTypes = map[string]bool{
 	"Object Created": true, "Object Deleted": true, "CloudFormation Stack Status Change": true, "EC2 Instance-launch Lifecycle Action": true,
 	"EC2 Instance-terminate Lifecycle Action": true, "EC2 Spot Instance Interruption Warning": true,
 	"EC2 Instance Rebalance Recommendation": true, executionStatus: true,
@@ -309,7 +309,7 @@ func (b *Bus) start(step string, payload any) {
 	b.work.Go(func() {
 		turn()
 		b.invoke(step, payload)
-		b.done()
+		b.endDelivery()
 	})
 }
 

@@ -56,7 +56,7 @@ func (a *Account) OnStack(see func(stackName, status string)) {
 	a.onStack = see
 }
 
-func (a *Account) answered(call endpoint.Call) {
+func (a *Account) afterCall(call endpoint.Call) {
 	a.mu.Lock()
 	see := a.onAnswer
 	a.mu.Unlock()
@@ -65,7 +65,7 @@ func (a *Account) answered(call endpoint.Call) {
 	}
 }
 
-func (a *Account) stackCame(e cloudformation.StackEvent) {
+func (a *Account) afterStackEvent(e cloudformation.StackEvent) {
 	a.mu.Lock()
 	see := a.onStack
 	a.mu.Unlock()

@@ -140,10 +140,10 @@ func (f *Functions) withoutClusters(logs io.Writer) {
 	f.Upgrade.Nodes, f.Upgrade.Pause = f.account.Nodes, 10*time.Millisecond
 	f.Upgrade.Facts.(*collect.Gatherer).Kubernetes = empty{}
 	cfg := f.config("join")
-	f.handlers["join"] = wrap(logs, "join", joined(
+	f.handlers["join"] = wrap(logs, "join", joinEveryInstance(
 		cloudformation.New(awscloudformation.NewFromConfig(cfg), nil, ""), autoscaling.New(awsautoscaling.NewFromConfig(cfg)),
 	))
-	f.handlers["drain"] = wrap(logs, "drain", drained(autoscaling.New(awsautoscaling.NewFromConfig(f.config("drain")))))
+	f.handlers["drain"] = wrap(logs, "drain", drainEveryInstance(autoscaling.New(awsautoscaling.NewFromConfig(f.config("drain")))))
 	f.handlers["prepare"] = wrap(logs, "prepare", func(context.Context, events.PrepareRequest) (struct{}, error) { return struct{}{}, nil })
 }
 
@@ -173,8 +173,10 @@ func (empty) Survey(context.Context, string) (preflight.Survey, error) {
 	return preflight.Survey{}, nil
 }
 
-// joined completes the launch hook of every instance, as join does for Ready nodes.
-func joined(cloud *cloudformation.Stacks, hooks *autoscaling.Groups) lambdaruntime.Handler[events.JoinRequest, events.JoinResult] {
+// joinEveryInstance completes the launch hook of every instance, as join does for Ready nodes.
+func joinEveryInstance(
+	cloud *cloudformation.Stacks, hooks *autoscaling.Groups,
+) lambdaruntime.Handler[events.JoinRequest, events.JoinResult] {
 	return func(ctx context.Context, in events.JoinRequest) (events.JoinResult, error) {
 		err := cloud.Signal(ctx, in.AutoScalingGroupName, names.GroupResource, in.EC2InstanceID, true)
 		if err == nil {
@@ -184,8 +186,8 @@ func joined(cloud *cloudformation.Stacks, hooks *autoscaling.Groups) lambdarunti
 	}
 }
 
-// drained completes the terminate hook of every instance: there are no pods.
-func drained(hooks *autoscaling.Groups) lambdaruntime.Handler[events.DrainRequest, events.DrainResult] {
+// drainEveryInstance completes the terminate hook of every instance: there are no pods.
+func drainEveryInstance(hooks *autoscaling.Groups) lambdaruntime.Handler[events.DrainRequest, events.DrainResult] {
 	return func(ctx context.Context, in events.DrainRequest) (events.DrainResult, error) {
 		if in.Lifecycle == nil {
 			return events.DrainResult{DrainReport: events.DrainReport{Outcome: events.DrainDone}}, nil

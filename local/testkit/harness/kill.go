@@ -104,7 +104,7 @@ func (i *invocation) what(r *http.Request) string {
 type invocationKey struct{}
 
 func (f *Functions) begin(ctx context.Context, step string, payload []byte) (context.Context, *invocation) {
-	i := &invocation{function: step, asked: step + asked(payload), payload: payload}
+	i := &invocation{function: step, asked: step + withoutAttempt(payload), payload: payload}
 	f.mu.Lock()
 	f.attempts[i.asked]++
 	f.invocations++
@@ -117,8 +117,8 @@ func (f *Functions) begin(ctx context.Context, step string, payload []byte) (con
 	return ctx, i
 }
 
-// asked returns a payload without the parts that differ between attempts.
-func asked(payload []byte) string {
+// withoutAttempt returns a payload without the parts that differ between attempts.
+func withoutAttempt(payload []byte) string {
 	if !bytes.Contains(payload, []byte(`"taskToken"`)) {
 		return string(payload)
 	}
@@ -145,7 +145,7 @@ func (f *Functions) end(i *invocation, err error) (killed bool) {
 		f.failed = append(f.failed, i.function+": "+err.Error())
 	}
 	f.mu.Unlock()
-	f.account.happened()
+	f.account.wake()
 	return killed
 }
 

@@ -224,8 +224,8 @@ func (a *Account) Lease(cluster string) (lease store.Lease) {
 	return document(a, names.Lease(cluster), store.Lease{})
 }
 
-// known is a document that was read before.
-type known struct {
+// knownDocument is a document that was read before.
+type knownDocument struct {
 	body []byte
 	v    any
 }
@@ -254,7 +254,7 @@ func document[T any](a *Account, key string, otherwise T) T {
 	require.NoError(a.t, json.Unmarshal(body, &v))
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.documents[key] = known{body, v}
+	a.documents[key] = knownDocument{body, v}
 	return v
 }
 

@@ -24,9 +24,9 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// observed is the state of the checks. It has a lock of its own, because services set some of it in callbacks under
+// observations is the state of the checks. It has a lock of its own, because services set some of it in callbacks under
 // their locks. Maps of stacks and of groups have full names as keys.
-type observed struct {
+type observations struct {
 	sync.Mutex
 
 	// affectedStacks has the stacks of each cluster that a change of its spec affects since the cluster was last Ready. The name all means
@@ -126,8 +126,8 @@ type specRead struct {
 	mayDelete bool
 }
 
-func newObserved() *observed {
-	return &observed{
+func newObserved() *observations {
+	return &observations{
 		handledEvents: map[string]handledEvent{}, stackChanges: map[string]time.Time{}, decodedRequests: map[string]any{},
 		previews:        map[string]*expectation{},
 		affectedStacks:  map[string]map[string]bool{},
@@ -197,7 +197,7 @@ func (w *world) recordAffectedPool(cluster, pool string) {
 // recordAffectedStacks records the stacks that a new spec affects.
 func (w *world) recordAffectedStacks(cluster string, before, now *wish) {
 	// A spec that cannot be read leaves the previous one unfinished. So does one whose release is deleted.
-	if before != nil && !before.broken() && !before.paused && !w.isReleaseDeleted(before) && w.unsettled(cluster) == "" && !w.running() &&
+	if before != nil && !before.broken() && !before.paused && !w.isReleaseDeleted(before) && w.unsettledPart(cluster) == "" && !w.running() &&
 		!w.hasPendingUpgrade(cluster) {
 		w.observed.affectedStacks[cluster] = nil
 	}

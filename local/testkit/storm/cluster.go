@@ -104,7 +104,7 @@ func (w wish) upgrade(began time.Time) string {
 	fields := w.flaw.fields(w.gate.fields(began))
 	switch {
 	case w.atRelease != "":
-		fields = append(fields, fmt.Sprintf("at: {time: %q, release: %s}", w.gate.written(began, w.at), w.atRelease))
+		fields = append(fields, fmt.Sprintf("at: {time: %q, release: %s}", w.gate.textAt(began, w.at), w.atRelease))
 	case w.channel != "":
 		fields = append(fields, "channel: "+w.channel)
 	}

@@ -218,12 +218,12 @@ func (w *world) isReleaseDeleted(spec *wish) bool {
 	return false
 }
 
-// altered are versions of add-ons that support the world's Kubernetes versions too, and that no release names.
-var altered = map[string]string{"coredns": "v1.12.4-eksbuild.1", "vpc-cni": "v1.20.4-eksbuild.2"}
+// otherAddonVersions are versions of add-ons that support the world's Kubernetes versions too, and that no release names.
+var otherAddonVersions = map[string]string{"coredns": "v1.12.4-eksbuild.1", "vpc-cni": "v1.20.4-eksbuild.2"}
 
 // setAddonAltered changes an add-on's version outside drover, or restores it. An attempt to restore may fail and is repeated.
 func (w *world) setAddonAltered(cluster, addon string, on bool) {
-	current, to := w.addon(cluster, addon), altered[addon]
+	current, to := w.addon(cluster, addon), otherAddonVersions[addon]
 	if !on {
 		to = w.alteredAddons[cluster][addon]
 	}
@@ -259,7 +259,7 @@ func (w *world) addon(cluster, addon string) eks.Addon {
 func (w *world) isAltered(cluster string) bool {
 	maps.DeleteFunc(w.alteredAddons[cluster], func(addon, _ string) bool {
 		current := w.addon(cluster, addon)
-		return current.AddonVersion != altered[addon] && current.Status != "UPDATING" && current.Status != "UPDATE_FAILED"
+		return current.AddonVersion != otherAddonVersions[addon] && current.Status != "UPDATING" && current.Status != "UPDATE_FAILED"
 	})
 	return len(w.alteredAddons[cluster]) > 0
 }

@@ -147,7 +147,7 @@ func (w *world) autoscale(cluster, pool string, share float64) {
 }
 
 // limitDesired limits the autoscaler's choices to a new spec.
-func (k *observed) limitDesired(spec *wish) {
+func (k *observations) limitDesired(spec *wish) {
 	k.Lock()
 	defer k.Unlock()
 	for _, p := range spec.pools {

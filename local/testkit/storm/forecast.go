@@ -45,7 +45,7 @@ func (n notUploaded) Get(ctx context.Context, key string, limit int64) (store.Ob
 // that is not idle, in which other operations may come first.
 func (w *world) forecast(cluster string, spec *wish) *expectation {
 	if s := w.Status(cluster); s.Phase != status.Ready || s.PlannedVersion != w.versions[cluster] || w.running() ||
-		w.unsettled(cluster) != "" {
+		w.unsettledPart(cluster) != "" {
 		return nil
 	}
 	h := *w.Functions.Planner
@@ -93,8 +93,9 @@ func (w *world) asForetold(cluster string, r *readiness) {
 		foretells(e.Upgrade, w.began.Add(now)), reports(s, w.began.Add(now)))
 	rolls := slices.ContainsFunc(want.pools, func(p wishedPool) bool { return p.rollAt > 0 })
 	if s.Phase == status.Converging && !rolls {
-		w.check(3, slices.Equal(e.changes(), planned(s)), "%s: before the upload these stacks would change: %v, and then these: %v", cluster,
-			e.changes(), planned(s))
+		w.check(3, slices.Equal(e.changes(), plannedStacks(s)), "%s: before the upload these stacks would change: %v, and then these: %v",
+			cluster,
+			e.changes(), plannedStacks(s))
 	}
 }
 
@@ -135,8 +136,8 @@ func (e *expectation) changes() (stacks []string) {
 	return stacks
 }
 
-// planned returns the stacks that a status lists as changed, by name.
-func planned(s *status.Status) (stacks []string) {
+// plannedStacks returns the stacks that a status lists as changed, by name.
+func plannedStacks(s *status.Status) (stacks []string) {
 	for _, change := range s.Plan {
 		stacks = append(stacks, strings.ToLower(change.Operation)+" "+change.Stack)
 	}

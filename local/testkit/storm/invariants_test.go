@@ -139,13 +139,13 @@ func TestInvariantsHold(t *testing.T) {
 					require.NoError(w.t, err)
 				}},
 				act{at: 150 * time.Minute, cluster: "c0", what: "look", do: func(w *world) {
-					require.Empty(w.t, w.unsettled("c0"), "the rollback brought nodes without the taint")
+					require.Empty(w.t, w.unsettledPart("c0"), "the rollback brought nodes without the taint")
 				}})
 		},
 		"an instance refresh is locked by a taint, and unlocked": func(p *plot) {
 			lockedRefresh(p)
 			p.acts = append(p.acts, act{at: 150 * time.Minute, cluster: "c0", what: "look", do: func(w *world) {
-				require.Empty(w.t, w.unsettled("c0"), "the drain had its hour and a quarter, and each of the nodes ten minutes")
+				require.Empty(w.t, w.unsettledPart("c0"), "the drain had its hour and a quarter, and each of the nodes ten minutes")
 			}})
 		},
 		// A deletion uses the spec that change read.

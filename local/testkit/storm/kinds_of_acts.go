@@ -341,7 +341,7 @@ func deleteRelease(b *lifeBuilder) {
 }
 
 func alterAddon(b *lifeBuilder) {
-	addon := pick(b.random, slices.Sorted(maps.Keys(altered))...)
+	addon := pick(b.random, slices.Sorted(maps.Keys(otherAddonVersions))...)
 	b.beginCondition("alter "+addon, addon+" is restored", func(w *world, on bool) { w.setAddonAltered(b.cluster, addon, on) })
 }
 

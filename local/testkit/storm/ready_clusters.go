@@ -27,7 +27,7 @@ type readiness struct {
 }
 
 // ready returns the readiness of a cluster. The caller holds the lock.
-func (k *observed) ready(cluster string) *readiness {
+func (k *observations) ready(cluster string) *readiness {
 	if k.readiness[cluster] == nil {
 		k.readiness[cluster] = &readiness{}
 	}

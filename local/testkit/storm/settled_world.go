@@ -33,7 +33,7 @@ func (w *world) final(clusters []string) {
 			accepted := s.Condition(status.SpecAccepted)
 			w.check(9, accepted != nil && accepted.Status == "True", "%s is what its spec says, and that counts as refused: %+v", cluster, accepted)
 			w.opensNext(cluster)
-			w.unchanged(ctx, cluster)
+			w.requireUnchanged(ctx, cluster)
 		}
 	}
 	for group, v := range w.observed.groupViews {
@@ -52,13 +52,13 @@ func (w *world) final(clusters []string) {
 		return
 	}
 	w.checkUnknownCluster()
-	unjudged := w.unjudged()
+	unjudged := w.unjudgedRelease()
 	w.check(9, unjudged == "", "%s", unjudged)
 	w.after("final")
 }
 
-// unjudged returns a release without a verdict on its current content, or "".
-func (w *world) unjudged() string {
+// unjudgedRelease returns a release without a verdict on its current content, or "".
+func (w *world) unjudgedRelease() string {
 	for _, name := range slices.Sorted(maps.Keys(w.released)) {
 		verdict, err := w.State().Verdict(context.Background(), name)
 		if err != nil || !verdict.Status.Usable || verdict.Status.Version != w.released[name] {
@@ -68,8 +68,8 @@ func (w *world) unjudged() string {
 	return ""
 }
 
-// unchanged checks that a cluster in its desired state costs nothing and has the same plan every time.
-func (w *world) unchanged(ctx context.Context, cluster string) {
+// requireUnchanged checks that a cluster in its desired state costs nothing and has the same plan every time.
+func (w *world) requireUnchanged(ctx context.Context, cluster string) {
 	p, reason, message, err := w.Functions.Planner.Preview(ctx, cluster)
 	w.check(2, err == nil && reason == "" && len(p.Changes) == 0, "%s is Ready and would be changed: %+v %s %s %v", cluster, p.Changes,
 		reason, message, err)

@@ -138,8 +138,8 @@ func (t *turns) over() bool {
 	return t.stopped
 }
 
-// lived returns the number of turns, their sum, and their trace.
-func (t *turns) lived() (count int, sum uint64, trace []string) {
+// totals returns the number of turns, their sum, and their trace.
+func (t *turns) totals() (count int, sum uint64, trace []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.count, t.sum, t.trace

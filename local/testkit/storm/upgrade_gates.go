@@ -95,11 +95,11 @@ func (g gate) fields(began time.Time) (all []string) {
 		all = append(all, "window: "+g.window())
 	}
 	if g.until > 0 {
-		all = append(all, fmt.Sprintf("exclusions: [{from: %q, until: %q, reason: the ball}]", g.written(began, g.from),
-			g.written(began, g.until)))
+		all = append(all, fmt.Sprintf("exclusions: [{from: %q, until: %q, reason: the ball}]", g.textAt(began, g.from),
+			g.textAt(began, g.until)))
 	}
 	if g.notBefore > 0 {
-		all = append(all, fmt.Sprintf("notBefore: %q", g.written(began, g.notBefore)))
+		all = append(all, fmt.Sprintf("notBefore: %q", g.textAt(began, g.notBefore)))
 	}
 	return all
 }
@@ -115,8 +115,8 @@ func (g gate) window() string {
 	return fmt.Sprintf("{start: \"%02d:%02d\", duration: %s%s}", hour, minute, g.lasts, zone)
 }
 
-// written formats a time since the beginning of a world with the zone's offset at that time.
-func (g gate) written(began time.Time, at time.Duration) string {
+// textAt formats a time since the beginning of a world with the zone's offset at that time.
+func (g gate) textAt(began time.Time, at time.Duration) string {
 	return began.Add(at).In(zoneOf(g.zone)).Format(time.RFC3339)
 }
 

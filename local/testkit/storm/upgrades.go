@@ -35,7 +35,7 @@ func (w *world) uploadRelease(minor, rev int) {
 		}
 	}
 	if minor < firstMinor {
-		text = strings.ReplaceAll(text, "v1.13.2-eksbuild.1", altered["coredns"]) // which supports it
+		text = strings.ReplaceAll(text, "v1.13.2-eksbuild.1", otherAddonVersions["coredns"]) // which supports it
 	}
 	if rev > 0 && minor == lastMinor {
 		text += fmt.Sprintf("  upgradeFrom: \"1.%d\"\n", firstMinor) // the only one that can be reached over two minor versions

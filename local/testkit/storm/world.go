@@ -104,7 +104,7 @@ type world struct {
 	// requests are the executions of rolls and upgrades that operators started.
 	requests []request
 	// observed is the state of the checks.
-	observed *observed
+	observed *observations
 	plot     plot
 	// fleet is the part of the world that is about rollouts; nil without any.
 	fleet *fleet
@@ -250,7 +250,7 @@ func run(t *testing.T, seed uint64, p plot, trace bool) *Outcome {
 		<-evaluating
 		w.sweeps.Wait()
 		<-beating
-		out.Turns, out.Sum, out.Trace = w.turns.lived()
+		out.Turns, out.Sum, out.Trace = w.turns.totals()
 		out.Faults = w.engine.Struck()
 		if len(out.Violations) > 0 {
 			out.Log = w.Log()
@@ -470,7 +470,7 @@ func (w *world) settle(clusters []string) {
 			w.followVersion(cluster)
 		}
 		for _, cluster := range clusters {
-			if text := w.unsettled(cluster); text != "" {
+			if text := w.unsettledPart(cluster); text != "" {
 				waits = cluster + ": " + text
 				s := w.Status(cluster)
 				due := nudged[cluster] < 3 && time.Since(w.began) > began+time.Duration(nudged[cluster]+1)*patience || early[cluster] &&
@@ -499,7 +499,7 @@ func (w *world) settle(clusters []string) {
 			}
 		}
 		if waits == "" {
-			waits = w.unjudged()
+			waits = w.unjudgedRelease()
 		}
 		if waits == "" && !w.running() && w.Idle() {
 			break
@@ -545,8 +545,8 @@ func (w *world) running() bool {
 	return slices.ContainsFunc(w.States.Executions(), func(x states.Execution) bool { return x.Status == "RUNNING" })
 }
 
-// unsettled returns what of a cluster differs from the desired state, or "".
-func (w *world) unsettled(cluster string) string {
+// unsettledPart returns what of a cluster differs from the desired state, or "".
+func (w *world) unsettledPart(cluster string) string {
 	s, want := w.Status(cluster), w.desired[cluster]
 	switch {
 	case w.condition(cluster) != "":

@@ -28,7 +28,7 @@ func (s *Stacks) All(ctx context.Context) (map[string]stack.Deployed, error) {
 		}
 		for _, stack := range page.Stacks {
 			if _, name, ok := names.SplitStack(aws.ToString(stack.StackName)); ok {
-				d := deployed(stack)
+				d := deployedStack(stack)
 				d.Name = name
 				all[aws.ToString(stack.StackName)] = d
 			}

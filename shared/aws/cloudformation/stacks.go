@@ -51,7 +51,7 @@ func (s *Stacks) Describe(ctx context.Context, stackName string) (stack.Deployed
 	if len(out.Stacks) != 1 {
 		return stack.Deployed{}, fmt.Errorf("describing stack %s: got %d stacks", stackName, len(out.Stacks))
 	}
-	return deployed(out.Stacks[0]), nil
+	return deployedStack(out.Stacks[0]), nil
 }
 
 // absent recognizes "Stack with id … does not exist". CloudFormation returns ValidationError for it, as for malformed calls, and has no
@@ -61,7 +61,7 @@ func absent(err error) bool {
 	return fault.Code(err) == "ValidationError" && strings.Contains(err.Error(), "does not exist")
 }
 
-func deployed(in types.Stack) stack.Deployed {
+func deployedStack(in types.Stack) stack.Deployed {
 	d := stack.Deployed{
 		ID: aws.ToString(in.StackId), Status: string(in.StackStatus), StatusReason: aws.ToString(in.StackStatusReason),
 		Tags: map[string]string{}, Outputs: map[string]string{}, Parameters: map[string]string{},

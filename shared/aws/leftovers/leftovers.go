@@ -73,10 +73,10 @@ var resourceTypes = []string{
 	"elasticloadbalancing:loadbalancer", "elasticloadbalancing:targetgroup", "ec2:network-interface", "ec2:security-group", "ec2:volume",
 }
 
-// owned returns the tags with which Kubernetes' integrations mark a cluster's resources: the cloud controller and the EBS driver,
+// ownershipTags returns the tags with which Kubernetes' integrations mark a cluster's resources: the cloud controller and the EBS driver,
 // https://kubernetes-sigs.github.io/aws-load-balancer-controller (deploy/configurations, "cluster-name"), and the CNI,
 // https://github.com/aws/amazon-vpc-cni-k8s#cluster_name.
-func owned(cluster string) [][2]string {
+func ownershipTags(cluster string) [][2]string {
 	return [][2]string{
 		{names.OwnershipTag(cluster), "owned"},
 		{"elbv2.k8s.aws/cluster", names.EKSCluster(cluster)},
@@ -119,8 +119,8 @@ func New(config aws.Config, roleARN string) *Leftovers {
 // included: CloudFormation removes them. The tag index lags by minutes, so some resources may no longer exist.
 // https://docs.aws.amazon.com/resourcegroupstagging/latest/APIReference/API_GetResources.html
 func (l *Leftovers) Find(ctx context.Context, cluster string) ([]leftover.Resource, error) {
-	found := map[string]tagged{}
-	for _, tag := range owned(cluster) {
+	found := map[string]taggedResource{}
+	for _, tag := range ownershipTags(cluster) {
 		pages := resourcegroupstaggingapi.NewGetResourcesPaginator(l.tags, &resourcegroupstaggingapi.GetResourcesInput{
 			ResourceTypeFilters: resourceTypes, TagFilters: []tagging.TagFilter{{Key: &tag[0], Values: []string{tag[1]}}},
 		})
@@ -136,7 +136,9 @@ func (l *Leftovers) Find(ctx context.Context, cluster string) ([]leftover.Resour
 			}
 		}
 	}
-	inOrder := slices.SortedFunc(maps.Values(found), func(a, b tagged) int { return cmp.Or(a.order-b.order, strings.Compare(a.ID, b.ID)) })
+	inOrder := slices.SortedFunc(maps.Values(found), func(a, b taggedResource) int {
+		return cmp.Or(a.order-b.order, strings.Compare(a.ID, b.ID))
+	})
 	var list []leftover.Resource
 	for _, r := range inOrder {
 		list = append(list, r.Resource)
@@ -150,27 +152,27 @@ func ofStack(tag tagging.Tag) bool {
 	return strings.HasPrefix(key, "aws:cloudformation:") || key == names.TagCluster
 }
 
-// tagged is a resource that a listing named, with the index of its removal.
-type tagged struct {
+// taggedResource is a resource that a listing named, with the index of its removal.
+type taggedResource struct {
 	leftover.Resource
 	order int
 }
 
 // parse reads an ARN. ok is false for kinds that drover does not remove.
-func parse(arn string) (resource tagged, ok bool) {
+func parse(arn string) (resource taggedResource, ok bool) {
 	parts := strings.SplitN(arn, ":", 6)
 	if len(parts) < 6 {
-		return tagged{}, false
+		return taggedResource{}, false
 	}
 	for order, r := range removals {
 		if id, ok := strings.CutPrefix(parts[5], r.prefix); ok && r.service == parts[2] {
 			if r.arn {
 				id = arn
 			}
-			return tagged{leftover.Resource{Kind: r.kind, ID: id}, order}, true
+			return taggedResource{leftover.Resource{Kind: r.kind, ID: id}, order}, true
 		}
 	}
-	return tagged{}, false
+	return taggedResource{}, false
 }
 
 // codes maps error codes of the APIs to outcomes. https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html,
@@ -221,7 +223,7 @@ func (l *Leftovers) session(ctx context.Context, cluster string) (aws.Credential
 		return session, nil
 	}
 	var statements []any
-	for _, tag := range owned(cluster) {
+	for _, tag := range ownershipTags(cluster) {
 		statements = append(statements, map[string]any{
 			"Effect": "Allow", "Action": []string{"ec2:Delete*", "elasticloadbalancing:Delete*"}, "Resource": "*",
 			"Condition": map[string]any{"StringEquals": map[string]string{"aws:ResourceTag/" + tag[0]: tag[1]}},

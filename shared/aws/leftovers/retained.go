@@ -25,15 +25,16 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// retained are the types of tagged resources that the templates retain. The EKS cluster is found by name. Roles are not in the tag index.
-var retained = []string{"ec2:vpc", "kms:key", "logs:log-group"}
+// retainedTypes are the types of tagged resources that the templates retain. The EKS cluster is found by name. Roles are not in the tag
+// index.
+var retainedTypes = []string{"ec2:vpc", "kms:key", "logs:log-group"}
 
 // RetainedByStacks returns descriptions of the resources that a cluster's deleted stacks retained. The tag index lags
 // and contains keys that are scheduled for deletion, so RetainedByStacks checks each resource.
 func (l *Leftovers) RetainedByStacks(ctx context.Context, cluster string) ([]string, error) {
 	var kept []string
 	pages := resourcegroupstaggingapi.NewGetResourcesPaginator(l.tags, &resourcegroupstaggingapi.GetResourcesInput{
-		ResourceTypeFilters: retained, TagFilters: []tagging.TagFilter{{Key: aws.String(names.TagCluster), Values: []string{cluster}}},
+		ResourceTypeFilters: retainedTypes, TagFilters: []tagging.TagFilter{{Key: aws.String(names.TagCluster), Values: []string{cluster}}},
 	})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
@@ -41,7 +42,7 @@ func (l *Leftovers) RetainedByStacks(ctx context.Context, cluster string) ([]str
 			return nil, fmt.Errorf("finding what the stacks of %s retained by tag %s: %w", cluster, names.TagCluster, err)
 		}
 		for _, mapping := range page.ResourceTagMappingList {
-			what, err := l.kept(ctx, aws.ToString(mapping.ResourceARN))
+			what, err := l.describeKept(ctx, aws.ToString(mapping.ResourceARN))
 			if err != nil {
 				return nil, err
 			}
@@ -111,8 +112,8 @@ func (l *Leftovers) roleOf(ctx context.Context, name string) (string, error) {
 	return "", nil
 }
 
-// kept describes a resource. It returns "" if the resource no longer exists or is scheduled for deletion.
-func (l *Leftovers) kept(ctx context.Context, arn string) (string, error) {
+// describeKept describes a resource. It returns "" if the resource no longer exists or is scheduled for deletion.
+func (l *Leftovers) describeKept(ctx context.Context, arn string) (string, error) {
 	parts := strings.SplitN(arn, ":", 6)
 	if len(parts) < 6 {
 		return "", nil

@@ -138,7 +138,7 @@ func (c *Collector) facts(ctx context.Context, clusters []doctor.Cluster) (*doct
 	if err := c.unless(f, c.zones(ctx, f, clusters), doctor.ZonesAccepted); err != nil {
 		return nil, err
 	}
-	if err := c.offered(ctx, f, clusters); err != nil {
+	if err := c.readOffered(ctx, f, clusters); err != nil {
 		return nil, err
 	}
 	if err := c.unless(f, c.principals(ctx, f, clusters), doctor.PrincipalsExist); err != nil || c.Parameters == nil {
@@ -181,8 +181,8 @@ func (c *Collector) linkedRoles(ctx context.Context, d *doctor.Deployment, clust
 	return nil
 }
 
-// offered reads the versions and images that the clusters name.
-func (c *Collector) offered(ctx context.Context, f *doctor.Facts, clusters []doctor.Cluster) (err error) {
+// readOffered reads the versions and images that the clusters name.
+func (c *Collector) readOffered(ctx context.Context, f *doctor.Facts, clusters []doctor.Cluster) (err error) {
 	if len(clusters) == 0 {
 		return nil
 	}
@@ -253,7 +253,7 @@ func (c *Collector) quotas(ctx context.Context, f *doctor.Facts, clusters []doct
 			read[need.Code] = true
 		}
 		if !read[need.Check] {
-			used, err := c.used(ctx, need.Check)
+			used, err := c.readUsage(ctx, need.Check)
 			if err := c.unless(f, err, need.Check); err != nil {
 				return err
 			}
@@ -283,8 +283,8 @@ func (c *Collector) zones(ctx context.Context, f *doctor.Facts, clusters []docto
 	return err
 }
 
-// used returns the usage of the quotas of a check, by Quota.Key.
-func (c *Collector) used(ctx context.Context, check string) (map[string]int, error) {
+// readUsage returns the usage of the quotas of a check, by Quota.Key.
+func (c *Collector) readUsage(ctx context.Context, check string) (map[string]int, error) {
 	one := func(q doctor.Quota, count func(context.Context) (int, error)) (map[string]int, error) {
 		used, err := count(ctx)
 		return map[string]int{q.Key(): used}, err

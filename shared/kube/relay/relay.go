@@ -96,7 +96,7 @@ func (t *transport) send(request *http.Request, body []byte, streams bool) (*htt
 	if compressed && response.Header.Get("Content-Encoding") == "gzip" {
 		response.Header.Del("Content-Encoding")
 		response.Header.Del("Content-Length")
-		response.Body, response.Uncompressed = &unzipped{compressed: response.Body}, true
+		response.Body, response.Uncompressed = &unzippedBody{compressed: response.Body}, true
 	}
 	return response, nil
 }
@@ -157,13 +157,13 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// unzipped reads a compressed body. It opens it with the first read, as an empty body is no gzip.
-type unzipped struct {
+// unzippedBody reads a compressed body. It opens it with the first read, as an empty body is no gzip.
+type unzippedBody struct {
 	compressed io.ReadCloser
 	reader     *gzip.Reader
 }
 
-func (u *unzipped) Read(p []byte) (int, error) {
+func (u *unzippedBody) Read(p []byte) (int, error) {
 	if u.reader == nil {
 		reader, err := gzip.NewReader(u.compressed)
 		if err != nil {
@@ -174,4 +174,4 @@ func (u *unzipped) Read(p []byte) (int, error) {
 	return u.reader.Read(p)
 }
 
-func (u *unzipped) Close() error { return u.compressed.Close() }
+func (u *unzippedBody) Close() error { return u.compressed.Close() }

@@ -136,7 +136,7 @@ func (c *Checker) ResolveRoute(ctx context.Context, in events.Upgrade, last *upg
 	if last != nil && last.Stack == r.Stack {
 		r.Last = last
 	}
-	if r.Old, _, err = c.pinned(ctx, r.From); err != nil {
+	if r.Old, _, err = c.pinnedRelease(ctx, r.From); err != nil {
 		return r, err
 	}
 	if in.Rollback {
@@ -166,10 +166,10 @@ func (c *Checker) LoadRoute(ctx context.Context, cluster string, record *upgrade
 	if r.Spec, err = c.Spec(ctx, cluster); err != nil {
 		return r, err
 	}
-	if r.Old, _, err = c.pinned(ctx, r.From); err != nil {
+	if r.Old, _, err = c.pinnedRelease(ctx, r.From); err != nil {
 		return r, err
 	}
-	if r.New, r.NewBody, err = c.pinned(ctx, r.To); err != nil {
+	if r.New, r.NewBody, err = c.pinnedRelease(ctx, r.To); err != nil {
 		return r, err
 	}
 	return r, r.Resolve()
@@ -220,7 +220,7 @@ func (c *Checker) steps(ctx context.Context, r *route.Route, rollback bool) ([]u
 func (c *Checker) readTarget(ctx context.Context, in events.Upgrade, r *route.Route) (err error) {
 	pinned, complete := r.SetTarget(in)
 	if pinned {
-		r.New, r.NewBody, err = c.pinned(ctx, r.To)
+		r.New, r.NewBody, err = c.pinnedRelease(ctx, r.To)
 	} else {
 		err = c.readRelease(ctx, r)
 	}
@@ -234,13 +234,13 @@ func (c *Checker) readTarget(ctx context.Context, in events.Upgrade, r *route.Ro
 func (c *Checker) readRollbackTarget(ctx context.Context, in events.Upgrade, r *route.Route) error {
 	err := r.SetRollbackTarget(in, c.Now())
 	if err == nil {
-		r.New, r.NewBody, err = c.pinned(ctx, r.To)
+		r.New, r.NewBody, err = c.pinnedRelease(ctx, r.To)
 	}
 	return err
 }
 
-// pinned reads a release by its content.
-func (c *Checker) pinned(ctx context.Context, t upgrade.Target) (*api.Release, []byte, error) {
+// pinnedRelease reads a release by its content.
+func (c *Checker) pinnedRelease(ctx context.Context, t upgrade.Target) (*api.Release, []byte, error) {
 	release, body, err := specs.PinnedRelease(ctx, c.State, t.Release, t.SHA256)
 	var unusable *specs.Unusable
 	switch {

@@ -101,10 +101,10 @@ func fromPlain(node *yaml.Node) (any, error) {
 		for i := 0; i < len(node.Content); i += 2 {
 			key := node.Content[i]
 			if key.Kind != yaml.ScalarNode || key.ShortTag() == "!!merge" {
-				return nil, malformed(key, "a key must be a plain name")
+				return nil, malformedError(key, "a key must be a plain name")
 			}
 			if _, twice := m[key.Value]; twice {
-				return nil, malformed(key, "duplicate key "+key.Value)
+				return nil, malformedError(key, "duplicate key "+key.Value)
 			}
 			value, err := fromNode(node.Content[i+1])
 			if err != nil {
@@ -161,7 +161,7 @@ func badTag(node *yaml.Node, tag string) error {
 	return errorf("Template format error: unsupported tag %s (line %d, column %d)", tag, node.Line, node.Column)
 }
 
-func malformed(node *yaml.Node, why string) error {
+func malformedError(node *yaml.Node, why string) error {
 	return errorf("Template format error: YAML not well-formed. (line %d, column %d: %s)", node.Line, node.Column, why)
 }
 

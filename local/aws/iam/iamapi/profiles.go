@@ -129,7 +129,7 @@ func (oidcProviders) Schema() resource.Schema {
 	}
 }
 
-func (oidcProviders) wanted(r resource.Request) (iam.OIDCProvider, error) {
+func (oidcProviders) wantedProvider(r resource.Request) (iam.OIDCProvider, error) {
 	var in struct {
 		Url                          string // the property's name
 		ClientIdList, ThumbprintList []string
@@ -142,7 +142,7 @@ func (oidcProviders) wanted(r resource.Request) (iam.OIDCProvider, error) {
 }
 
 func (p oidcProviders) Create(_ context.Context, r resource.Request) (resource.Result, error) {
-	want, err := p.wanted(r)
+	want, err := p.wantedProvider(r)
 	if err != nil {
 		return resource.Result{}, err
 	}
@@ -154,7 +154,7 @@ func (p oidcProviders) Create(_ context.Context, r resource.Request) (resource.R
 }
 
 func (p oidcProviders) Update(_ context.Context, r resource.Request) (resource.Result, error) {
-	want, err := p.wanted(r)
+	want, err := p.wantedProvider(r)
 	if err != nil {
 		return resource.Result{}, err
 	}

@@ -68,8 +68,8 @@ type roleProperties struct {
 	Tags []resource.Tag
 }
 
-// wanted returns the role with its inline policies that the properties describe.
-func (p roles) wanted(r resource.Request, properties map[string]any) (iam.Role, error) {
+// wantedRole returns the role with its inline policies that the properties describe.
+func (p roles) wantedRole(r resource.Request, properties map[string]any) (iam.Role, error) {
 	var in roleProperties
 	if err := resource.Decode(properties, &in); err != nil {
 		return iam.Role{}, err
@@ -109,7 +109,7 @@ func (p roles) result(role iam.Role) resource.Result {
 }
 
 func (p roles) Create(_ context.Context, r resource.Request) (resource.Result, error) {
-	want, err := p.wanted(r, r.Properties)
+	want, err := p.wantedRole(r, r.Properties)
 	if err != nil {
 		return resource.Result{}, err
 	}
@@ -218,11 +218,11 @@ func (p roles) setPolicies(r resource.Request, have, want iam.Role) error {
 }
 
 func (p roles) Update(_ context.Context, r resource.Request) (resource.Result, error) {
-	want, err := p.wanted(r, r.Properties)
+	want, err := p.wantedRole(r, r.Properties)
 	if err != nil {
 		return resource.Result{}, err
 	}
-	old, err := p.wanted(r, r.Old)
+	old, err := p.wantedRole(r, r.Old)
 	if err != nil {
 		return resource.Result{}, err
 	}
@@ -248,7 +248,7 @@ func (p roles) Update(_ context.Context, r resource.Request) (resource.Result, e
 }
 
 func (p roles) Delete(_ context.Context, r resource.Request) error {
-	own, err := p.wanted(r, r.Properties)
+	own, err := p.wantedRole(r, r.Properties)
 	if err != nil {
 		return err
 	}

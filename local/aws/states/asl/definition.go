@@ -103,7 +103,7 @@ func (e InvalidDefinition) Error() string { return strings.Join(e, "; ") }
 // Parse reads a definition. It rejects what Step Functions rejects and what this interpreter does not support. The error
 // is an InvalidDefinition. Machines are immutable, so a process parses each definition once for all its accounts.
 func Parse(definition []byte) (*Machine, error) {
-	if m, ok := parsed.Load(string(definition)); ok {
+	if m, ok := parsedMachines.Load(string(definition)); ok {
 		return m.(*Machine), nil
 	}
 	p := &parser{names: map[string]string{}}
@@ -111,12 +111,12 @@ func Parse(definition []byte) (*Machine, error) {
 	if len(p.problems) > 0 {
 		return nil, p.problems
 	}
-	parsed.Store(string(definition), m)
+	parsedMachines.Store(string(definition), m)
 	return m, nil
 }
 
-// parsed caches machines by definition.
-var parsed sync.Map
+// parsedMachines caches machines by definition.
+var parsedMachines sync.Map
 
 // Resources returns the resources of all Task states, sorted by ARN.
 func (m *Machine) Resources() []Resource {
@@ -181,7 +181,7 @@ func (p *parser) machine(definition []byte) *Machine {
 	if !ok {
 		return nil
 	}
-	p.known(o, "", "Comment", "QueryLanguage", "StartAt", "States", "TimeoutSeconds", "Version")
+	p.rejectOthers(o, "", "Comment", "QueryLanguage", "StartAt", "States", "TimeoutSeconds", "Version")
 	var language, version string
 	p.decode(o, "", "QueryLanguage", &language)
 	p.decode(o, "", "Version", &version)
@@ -232,7 +232,7 @@ func (p *parser) flow(o object, at string, outer map[string]bool) flow {
 		}
 		p.names[name] = here
 		objects[name] = so
-		p.assigned(so, here, variables, outer)
+		p.assignVariables(so, here, variables, outer)
 	}
 	for _, name := range sortedKeys(objects) {
 		f.states[name] = p.state(name, objects[name], at+"/States/"+name, variables)
@@ -241,10 +241,10 @@ func (p *parser) flow(o object, at string, outer map[string]bool) flow {
 	return f
 }
 
-// assigned records the variables that a state assigns. It rejects one that an enclosing flow assigns too: inner flows
+// assignVariables records the variables that a state assigns. It rejects one that an enclosing flow assigns too: inner flows
 // may read outer variables but not write them.
 // https://docs.aws.amazon.com/step-functions/latest/dg/workflow-variables.html
-func (p *parser) assigned(o object, at string, variables, outer map[string]bool) {
+func (p *parser) assignVariables(o object, at string, variables, outer map[string]bool) {
 	note := func(raw json.RawMessage, at string) {
 		var names map[string]json.RawMessage
 		if json.Unmarshal(raw, &names) != nil {
@@ -375,8 +375,8 @@ func (p *parser) require(o object, at string, names ...string) {
 	}
 }
 
-// known rejects each field that is not in names.
-func (p *parser) known(o object, at string, names ...string) {
+// rejectOthers rejects each field that is not in names.
+func (p *parser) rejectOthers(o object, at string, names ...string) {
 	for _, k := range sortedKeys(o) {
 		switch {
 		case slices.Contains(names, k):

@@ -203,12 +203,12 @@ func (v *visit) enter(ctx context.Context) (next string, output json.RawMessage,
 	case "Wait":
 		after, err = v.conclude(ctx, v.wait(ctx), v.input, nil)
 	case "Fail":
-		return "", nil, v.recorded(v.fail(ctx))
+		return "", nil, v.recordFailure(v.fail(ctx))
 	default: // Pass, Succeed
 		after, err = v.conclude(ctx, nil, v.input, nil)
 	}
 	if err != nil {
-		return "", nil, v.recorded(err)
+		return "", nil, v.recordFailure(err)
 	}
 	if after.next != "" {
 		next = after.next
@@ -225,8 +225,8 @@ func (v *visit) enter(ctx context.Context) (next string, output json.RawMessage,
 	return next, after.output, v.event(v.kind+"StateExited", details)
 }
 
-// recorded adds an event for a failed expression to the history, once.
-func (v *visit) recorded(err error) error {
+// recordFailure adds an event for a failed expression to the history, once.
+func (v *visit) recordFailure(err error) error {
 	var f *Failure
 	if errors.As(err, &f) && f.Name == errQuery && !f.recorded {
 		f.recorded = true

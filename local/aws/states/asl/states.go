@@ -24,7 +24,7 @@ func (p *parser) state(name string, o object, at string, outer map[string]bool) 
 	if p.decode(o, at, "QueryLanguage", &language) && language != "JSONata" {
 		p.fail(at+"/QueryLanguage", "QueryLanguage %q: only JSONata is supported by the local account", language)
 	}
-	p.known(o, at, append(names, commonFields...)...)
+	p.rejectOthers(o, at, append(names, commonFields...)...)
 	s.output = p.template(o, at, "Output")
 	s.assign = p.assign(o, at)
 
@@ -60,7 +60,7 @@ func (p *parser) state(name string, o object, at string, outer map[string]bool) 
 		for i, raw := range branches {
 			here := fmt.Sprintf("%s/Branches[%d]", at, i)
 			if b, ok := p.object(raw, here); ok {
-				p.known(b, here, "StartAt", "States", "Comment")
+				p.rejectOthers(b, here, "StartAt", "States", "Comment")
 				s.branches = append(s.branches, p.flow(b, here, outer))
 			}
 		}
@@ -124,7 +124,7 @@ func (p *parser) choices(s *state, o object, at string) {
 	}
 	for i, r := range rules {
 		here := fmt.Sprintf("%s/Choices[%d]", at, i)
-		p.known(r, here, "Condition", "Next", "Output", "Assign", "Comment")
+		p.rejectOthers(r, here, "Condition", "Next", "Output", "Assign", "Comment")
 		p.require(r, here, "Condition", "Next")
 		c := choice{condition: p.template(r, here, "Condition"), output: p.template(r, here, "Output"), assign: p.assign(r, here)}
 		p.decode(r, here, "Next", &c.next)
@@ -148,7 +148,7 @@ func (p *parser) mapFields(s *state, o object, at string, outer map[string]bool)
 		return
 	}
 	here := at + "/ItemProcessor"
-	p.known(ip, here, "ProcessorConfig", "StartAt", "States", "Comment")
+	p.rejectOthers(ip, here, "ProcessorConfig", "StartAt", "States", "Comment")
 	config := map[string]string{}
 	p.decode(ip, here, "ProcessorConfig", &config)
 	if mode := config["Mode"]; mode != "" && mode != "INLINE" || config["ExecutionType"] != "" {
@@ -163,7 +163,7 @@ func (p *parser) retriers(o object, at string) []retrier {
 	var all []retrier
 	for i, e := range entries {
 		here := fmt.Sprintf("%s/Retry[%d]", at, i)
-		p.known(e, here, "ErrorEquals", "IntervalSeconds", "MaxAttempts", "BackoffRate", "MaxDelaySeconds", "JitterStrategy", "Comment")
+		p.rejectOthers(e, here, "ErrorEquals", "IntervalSeconds", "MaxAttempts", "BackoffRate", "MaxDelaySeconds", "JitterStrategy", "Comment")
 		interval, attempts, backoff, maxDelay, jitter := int64(1), int64(3), 2.0, int64(0), "NONE"
 		p.decode(e, here, "IntervalSeconds", &interval)
 		p.decode(e, here, "MaxAttempts", &attempts)
@@ -196,7 +196,7 @@ func (p *parser) catchers(o object, at string) []catcher {
 	var all []catcher
 	for i, e := range entries {
 		here := fmt.Sprintf("%s/Catch[%d]", at, i)
-		p.known(e, here, "ErrorEquals", "Next", "Output", "Assign", "Comment")
+		p.rejectOthers(e, here, "ErrorEquals", "Next", "Output", "Assign", "Comment")
 		p.require(e, here, "Next")
 		c := catcher{errors: p.errorEquals(e, here, i == len(entries)-1), output: p.template(e, here, "Output"), assign: p.assign(e, here)}
 		p.decode(e, here, "Next", &c.next)

@@ -21,7 +21,7 @@ func (v *visit) attempts(ctx context.Context, do func(context.Context) (json.Raw
 		if err == nil || ctx.Err() != nil {
 			return a, err
 		}
-		failure := asFailure(v.recorded(err))
+		failure := asFailure(v.recordFailure(err))
 		if i := v.retrier(failure); i >= 0 && used[i] < v.retry[i].maxAttempts {
 			used[i]++
 			v.retries++

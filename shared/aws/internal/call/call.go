@@ -55,14 +55,14 @@ func Error(err error) error {
 	return fault.Classify(fmt.Errorf("%s: %w", name, operation.Err))
 }
 
-// refused is an error response: its code, its message and its HTTP status.
-type refused struct {
+// errorResponse is an error response: its code, its message and its HTTP status.
+type errorResponse struct {
 	smithy.GenericAPIError
 	status int
 }
 
-func newRefused(code, message string, response *http.ResponseError) *refused {
-	out := &refused{GenericAPIError: smithy.GenericAPIError{Code: code, Message: message}}
+func newRefused(code, message string, response *http.ResponseError) *errorResponse {
+	out := &errorResponse{GenericAPIError: smithy.GenericAPIError{Code: code, Message: message}}
 	if response != nil {
 		out.status = response.HTTPStatusCode()
 	}
@@ -70,4 +70,4 @@ func newRefused(code, message string, response *http.ResponseError) *refused {
 }
 
 // HTTPStatusCode lets fault.Classify distinguish a transient failure from a defect.
-func (r *refused) HTTPStatusCode() int { return r.status }
+func (r *errorResponse) HTTPStatusCode() int { return r.status }
