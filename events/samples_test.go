@@ -76,11 +76,11 @@ func TestSamplesSurviveARoundTrip(t *testing.T) {
 			require.NoError(t, json.Unmarshal(body, sample.payload))
 			again, err := json.Marshal(sample.payload)
 			require.NoError(t, err)
-			want := decoded(t, body)
+			want := decodeMap(t, body)
 			for _, path := range sample.unread {
 				remove(t, want, path)
 			}
-			require.Equal(t, want, decoded(t, again))
+			require.Equal(t, want, decodeMap(t, again))
 		})
 	}
 }
@@ -93,7 +93,7 @@ func TestEachSampleIsTested(t *testing.T) {
 	}
 }
 
-func decoded(t *testing.T, body []byte) map[string]any {
+func decodeMap(t *testing.T, body []byte) map[string]any {
 	var v map[string]any
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.UseNumber()

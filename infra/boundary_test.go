@@ -13,9 +13,9 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// attached are the AWS managed policies that templates attach, each with an action that the boundary must allow.
+// attachedPolicies are the AWS managed policies that templates attach, each with an action that the boundary must allow.
 // https://docs.aws.amazon.com/aws-managed-policy/latest/reference/policy-list.html
-var attached = map[string]string{
+var attachedPolicies = map[string]string{
 	"AmazonEKSClusterPolicy":             "elasticloadbalancing:CreateLoadBalancer",
 	"AmazonEKSWorkerNodePolicy":          "ec2:DescribeInstances",
 	"AmazonEKS_CNI_Policy":               "ec2:AssignPrivateIpAddresses",
@@ -42,7 +42,7 @@ func TestEveryRoleOfAClusterIsBounded(t *testing.T) {
 			require.Regexp(t, `\n      PermissionsBoundary: "?arn:[a-z-]+:iam::[0-9]{12}:policy/drover-[a-z0-9-]+-boundary"?\n`, r, golden)
 		}
 		for _, policy := range regexp.MustCompile(`:iam::aws:policy/([\w/+=,.@-]+)`).FindAllStringSubmatch(string(body), -1) {
-			require.Contains(t, attached, policy[1], "the boundary must allow what the policy is used for")
+			require.Contains(t, attachedPolicies, policy[1], "the boundary must allow what the policy is used for")
 		}
 	}
 	require.Positive(t, roles)
@@ -65,7 +65,7 @@ func TestBoundedRole(t *testing.T) {
 	caller, _, err := s.AssumeRoleAs(s.RoleARN(made), "i-1", "ec2.amazonaws.com")
 	require.NoError(t, err)
 
-	for policy, action := range attached {
+	for policy, action := range attachedPolicies {
 		require.NoError(t, caller.Authorize(action, "*", nil), policy)
 	}
 	keys := func(keys ...string) map[string]string { return map[string]string{"aws:TagKeys": iam.Values(keys...)} }

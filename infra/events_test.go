@@ -53,7 +53,7 @@ const (
 		`"LifecycleHookName":"terminate","EC2InstanceId":"i-1234567890abcdef0",` +
 		`"LifecycleTransition":"autoscaling:EC2_INSTANCE_TERMINATING","NotificationMetadata":"additional-info",` +
 		`"Origin":"AutoScalingGroup","Destination":"EC2"}}`
-	aborted = `{"version":"0","id":"315c1398-40ff-a850-213b-158f73e60175","detail-type":"Step Functions Execution Status Change",` +
+	abortedEvent = `{"version":"0","id":"315c1398-40ff-a850-213b-158f73e60175","detail-type":"Step Functions Execution Status Change",` +
 		`"source":"aws.states","account":"111122223333","time":"2019-02-26T19:42:21Z","region":"eu-central-1",` +
 		`"resources":["arn:aws:states:eu-central-1:111122223333:execution:drover-converge:demo-1"],` +
 		`"detail":{"executionArn":"arn:aws:states:eu-central-1:111122223333:execution:drover-converge:demo-1",` +
@@ -64,7 +64,7 @@ const (
 
 func TestRulesMatchWhatTheyShouldAndNothingElse(t *testing.T) {
 	rules := make(map[string]*pattern.Pattern)
-	for _, rule := range synthesized.ofType("AWS::Events::Rule") {
+	for _, rule := range synthesizedStacks.ofType("AWS::Events::Rule") {
 		body, err := json.Marshal(rule["EventPattern"])
 		require.NoError(t, err)
 		rules[rule["Name"].(string)], err = pattern.Parse(body)
@@ -145,12 +145,12 @@ func TestRulesMatchWhatTheyShouldAndNothingElse(t *testing.T) {
 		"an instance was terminated": {
 			terminate, []string{"EC2 Instance-terminate Lifecycle Action", "EC2 Instance Terminate Successful"}, nil,
 		},
-		"a converge is stopped":          {aborted, nil, []string{"drover-converge-ended"}},
-		"a converge times out":           {aborted, []string{"ABORTED", "TIMED_OUT"}, []string{"drover-converge-ended"}},
-		"a converge fails":               {aborted, []string{"ABORTED", "FAILED"}, []string{"drover-converge-ended"}},
-		"a converge succeeds":            {aborted, []string{"ABORTED", "SUCCEEDED"}, nil},
-		"a converge starts":              {aborted, []string{"ABORTED", "RUNNING"}, nil},
-		"an upgrade is stopped":          {aborted, []string{"stateMachine:drover-converge", "stateMachine:drover-upgrade"}, nil},
+		"a converge is stopped":          {abortedEvent, nil, []string{"drover-converge-ended"}},
+		"a converge times out":           {abortedEvent, []string{"ABORTED", "TIMED_OUT"}, []string{"drover-converge-ended"}},
+		"a converge fails":               {abortedEvent, []string{"ABORTED", "FAILED"}, []string{"drover-converge-ended"}},
+		"a converge succeeds":            {abortedEvent, []string{"ABORTED", "SUCCEEDED"}, nil},
+		"a converge starts":              {abortedEvent, []string{"ABORTED", "RUNNING"}, nil},
+		"an upgrade is stopped":          {abortedEvent, []string{"stateMachine:drover-converge", "stateMachine:drover-upgrade"}, nil},
 		"a spot instance is interrupted": {spot, nil, []string{"drover-spot-instance-ending"}},
 		"a spot instance may be interrupted": {
 			spot, []string{
@@ -179,7 +179,7 @@ func TestRulesMatchWhatTheyShouldAndNothingElse(t *testing.T) {
 // queuePolicy is who may send to the dead-letter queue.
 func queuePolicy(t *testing.T) *iam.Policy {
 	t.Helper()
-	for _, p := range synthesized.ofType("AWS::SQS::QueuePolicy") {
+	for _, p := range synthesizedStacks.ofType("AWS::SQS::QueuePolicy") {
 		policy, _, err := iam.ParsePolicyValue(p["PolicyDocument"], true)
 		require.NoError(t, err)
 		return policy
@@ -191,8 +191,8 @@ func queuePolicy(t *testing.T) *iam.Policy {
 func TestNoEventIsLost(t *testing.T) {
 	const queue = "arn:aws:sqs:eu-central-1:111122223333:drover-dead-letters"
 	policy := queuePolicy(t)
-	permissions := slices.Collect(maps.Values(synthesized.ofType("AWS::Lambda::Permission")))
-	for _, rule := range synthesized.ofType("AWS::Events::Rule") {
+	permissions := slices.Collect(maps.Values(synthesizedStacks.ofType("AWS::Lambda::Permission")))
+	for _, rule := range synthesizedStacks.ofType("AWS::Events::Rule") {
 		name := rule["Name"].(string)
 		arn := "arn:aws:events:eu-central-1:111122223333:rule/" + name
 		service := iam.Principal{Service: "events.amazonaws.com"}
@@ -208,12 +208,12 @@ func TestNoEventIsLost(t *testing.T) {
 					return p["FunctionName"] == target["Arn"] && p["SourceArn"] == arn && p["Principal"] == "events.amazonaws.com"
 				}), "%s may not invoke its function", name)
 			} else {
-				require.NoError(t, allowed(t, target["RoleArn"].(string), "events.amazonaws.com", "states:StartExecution",
+				require.NoError(t, authorizeService(t, target["RoleArn"].(string), "events.amazonaws.com", "states:StartExecution",
 					target["Arn"].(string)), name)
 			}
 		}
 	}
-	for _, bus := range synthesized.ofType("AWS::Events::EventBus") {
+	for _, bus := range synthesizedStacks.ofType("AWS::Events::EventBus") {
 		require.Equal(t, map[string]any{"Arn": queue}, bus["DeadLetterConfig"], "what it cannot encrypt")
 		context := map[string]string{
 			"aws:SourceArn": "arn:aws:events:eu-central-1:111122223333:event-bus/" + bus["Name"].(string), "aws:SecureTransport": "true",
@@ -221,17 +221,17 @@ func TestNoEventIsLost(t *testing.T) {
 		require.Equal(t, iam.Allowed, iam.EvaluateResourcePolicy(policy, iam.Principal{Service: "events.amazonaws.com"}, "sqs:SendMessage",
 			queue, context))
 	}
-	for _, schedule := range synthesized.ofType("AWS::Scheduler::Schedule") {
+	for _, schedule := range synthesizedStacks.ofType("AWS::Scheduler::Schedule") {
 		target := schedule["Target"].(map[string]any)
 		require.Equal(t, map[string]any{"Arn": queue}, target["DeadLetterConfig"])
 		require.NotEmpty(t, target["RetryPolicy"])
 		require.True(t, json.Valid([]byte(target["Input"].(string))), "the default input's detail is a string")
 		for action, on := range map[string]string{"lambda:InvokeFunction": target["Arn"].(string), "sqs:SendMessage": queue} {
-			require.NoError(t, allowed(t, target["RoleArn"].(string), "scheduler.amazonaws.com", action, on))
+			require.NoError(t, authorizeService(t, target["RoleArn"].(string), "scheduler.amazonaws.com", action, on))
 		}
 	}
 	configured := make(map[string]map[string]any)
-	for _, c := range synthesized.ofType("AWS::Lambda::EventInvokeConfig") {
+	for _, c := range synthesizedStacks.ofType("AWS::Lambda::EventInvokeConfig") {
 		configured[c["FunctionName"].(string)] = c
 	}
 	require.ElementsMatch(t, []string{
@@ -240,16 +240,16 @@ func TestNoEventIsLost(t *testing.T) {
 	for name, c := range configured {
 		require.Equal(t, map[string]any{"OnFailure": map[string]any{"Destination": queue}}, c["DestinationConfig"], name)
 		require.Positive(t, c["MaximumEventAgeInSeconds"], name)
-		role := synthesized.named(t, "AWS::Lambda::Function", "FunctionName", name)["Role"].(string)
-		require.NoError(t, allowed(t, role, "lambda.amazonaws.com", "sqs:SendMessage", queue), name)
+		role := synthesizedStacks.resourceNamed(t, "AWS::Lambda::Function", "FunctionName", name)["Role"].(string)
+		require.NoError(t, authorizeService(t, role, "lambda.amazonaws.com", "sqs:SendMessage", queue), name)
 	}
 	other := map[string]string{"aws:SourceArn": "arn:aws:events:eu-central-1:999999999999:rule/theirs", "aws:SecureTransport": "true"}
 	require.NotEqual(t, iam.Allowed, iam.EvaluateResourcePolicy(policy, iam.Principal{Service: "events.amazonaws.com"}, "sqs:SendMessage",
 		queue, other))
 }
 
-// allowed returns an error unless the service may perform the action with the role.
-func allowed(t *testing.T, role, service, action, on string) error {
+// authorizeService returns an error unless the service may perform the action with the role.
+func authorizeService(t *testing.T, role, service, action, on string) error {
 	t.Helper()
 	caller, _, err := account(t).AssumeRoleAs(role, "test", service)
 	require.NoError(t, err)

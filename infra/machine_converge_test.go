@@ -39,7 +39,7 @@ func TestConverge(t *testing.T) {
 			reported: map[string]any{"error": "", "cause": ""},
 		},
 		"nothing differs": {
-			script: good().but("plan", unchanged), path: begin + report + "Done", status: asl.Succeeded, transitions: 6,
+			script: good().but("plan", unchangedPlan), path: begin + report + "Done", status: asl.Succeeded, transitions: 6,
 		},
 		"another execution converges it": {
 			script: answers{"plan": {events.PlanResult{Outcome: events.OutcomeBusy, Stages: noStages}}},
@@ -50,7 +50,7 @@ func TestConverge(t *testing.T) {
 			path:   begin + "No such cluster", status: asl.Succeeded, transitions: 4,
 		},
 		"a cluster cannot be reached for a minute": {
-			script: good().but("prepare", failedBy("ClusterUnreachable"), map[string]any{}).but("plan", changes, changes, unchanged).
+			script: good().but("prepare", failedBy("ClusterUnreachable"), map[string]any{}).but("plan", changes, changes, unchangedPlan).
 				but("report", events.ReportResult{Again: true, WaitSeconds: 60, Failed: true, Reason: "unreachable"}, events.ReportResult{}),
 			path: begin + "Change the network > Change the control plane > Prepare the cluster > " + report + "Back off > " + again +
 				round + again + report + "Done", status: asl.Succeeded,
@@ -66,7 +66,7 @@ func TestConverge(t *testing.T) {
 			path:   begin + report + "Done", status: asl.Succeeded,
 		},
 		"a newer spec arrived": {
-			script: good().but("plan", unchanged).but("report", events.ReportResult{Again: true}, events.ReportResult{}),
+			script: good().but("plan", unchangedPlan).but("report", events.ReportResult{Again: true}, events.ReportResult{}),
 			path:   begin + report + again + report + "Done", status: asl.Succeeded,
 		},
 		"planning fails": {
@@ -77,7 +77,7 @@ func TestConverge(t *testing.T) {
 			},
 		},
 		"planning is throttled for a while": {
-			script: good().but("plan", failedBy("Throttled"), failedBy("Transient"), unchanged),
+			script: good().but("plan", failedBy("Throttled"), failedBy("Transient"), unchangedPlan),
 			path:   begin + report + "Done", status: asl.Succeeded,
 		},
 		"the network fails": {
@@ -95,17 +95,17 @@ func TestConverge(t *testing.T) {
 			reported: map[string]any{"error": "ChangeRefused"},
 		},
 		"the change function itself fails": {
-			script: good().but("change network", called{failedBy("LeaseLost")}).but("report", bad),
+			script: good().but("change network", callError{failedBy("LeaseLost")}).but("report", bad),
 			path:   begin + "Change the network > " + report + failed, status: asl.Failed,
 			reported: map[string]any{"error": "LeaseLost"},
 		},
 		"a newer spec comes while the network changes": {
-			script: good().but("plan", changes, unchanged).but("change control-plane", called{failedBy("Superseded")}),
+			script: good().but("plan", changes, unchangedPlan).but("change control-plane", callError{failedBy("Superseded")}),
 			path:   begin + "Change the network > Change the control plane > " + again + report + "Done", status: asl.Succeeded,
 			reported: map[string]any{"error": "", "cause": "", "results": []any{}},
 		},
 		"a newer spec comes before the last pool": {
-			script: good().but("change pool-a", failedBy("StackFailed")).but("change pool-b", called{failedBy("Superseded")}),
+			script: good().but("change pool-a", failedBy("StackFailed")).but("change pool-b", callError{failedBy("Superseded")}),
 			path:   begin + round + again + report + "Done", status: asl.Succeeded,
 			reported: map[string]any{"error": "", "results": []any{}},
 		},
@@ -134,12 +134,13 @@ func TestConverge(t *testing.T) {
 			}},
 		},
 		"pools are changed in their order": {
-			script: good().but("plan", ordered("pool-a", "pool-b"), unchanged), status: asl.Succeeded,
+			script: good().but("plan", planInOrder("pool-a", "pool-b"), unchangedPlan), status: asl.Succeeded,
 			path: begin + strings.Replace(round, higher, higher+"Change the pools > "+higher, 1) + again + report + "Done",
 		},
 		"a pool of a higher order stays when one of a lower failed": {
-			script: good().but("plan", ordered("pool-a", "pool-b")).but("change pool-a", failedBy("StackFailed"), done("pool-a")).but("report", bad),
-			path:   begin + round + report + failed, status: asl.Failed,
+			script: good().but("plan", planInOrder("pool-a", "pool-b")).
+				but("change pool-a", failedBy("StackFailed"), doneResult("pool-a")).but("report", bad),
+			path: begin + round + report + failed, status: asl.Failed,
 			reported: map[string]any{"error": "", "results": []any{
 				result("network"), result("control-plane"), result("addons"),
 				map[string]any{"stack": "pool-a", "again": false, "error": "StackFailed", "cause": "because", "state": "Change pool stack"},
@@ -147,21 +148,22 @@ func TestConverge(t *testing.T) {
 			}},
 		},
 		"no pool differs": {
-			script: good().but("plan", ordered(), unchanged), path: begin + round + again + report + "Done", status: asl.Succeeded,
+			script: good().but("plan", planInOrder(), unchangedPlan), path: begin + round + again + report + "Done", status: asl.Succeeded,
 		},
 		"a node add-on fails": {
 			script: good().but("change node-addons", failedBy("StackFailed")).but("report", bad),
 			path:   begin + strings.TrimSuffix(round, "Did every stack succeed? > ") + report + failed, status: asl.Failed,
 		},
 		"a stack was blocked": {
-			script: good().but("change network", events.ChangeResult{Stack: "network", Again: true, Status: "DELETE_COMPLETE"}, done("network")),
-			path:   begin + round + again + report + "Done", status: asl.Succeeded,
+			script: good().but("change network",
+				events.ChangeResult{Stack: "network", Again: true, Status: "DELETE_COMPLETE"}, doneResult("network")),
+			path: begin + round + again + report + "Done", status: asl.Succeeded,
 		},
 		"nodes of a pool wait for drains": {
-			script: good().but("plan", ordered("pool-a"), unchanged).but("change pool-a", events.ChangeResult{
+			script: good().but("plan", planInOrder("pool-a"), unchangedPlan).but("change pool-a", events.ChangeResult{
 				Stack: "pool-a", Again: true, WaitSeconds: 10, WaitedSeconds: 10,
 			},
-				events.ChangeResult{Stack: "pool-a", Again: true, WaitSeconds: 7200, WaitedSeconds: 7210}, done("pool-a")),
+				events.ChangeResult{Stack: "pool-a", Again: true, WaitSeconds: 7200, WaitedSeconds: 7210}, doneResult("pool-a")),
 			path: begin + round + again + report + "Done", status: asl.Succeeded,
 		},
 		"the plan never settles": {
@@ -170,12 +172,12 @@ func TestConverge(t *testing.T) {
 			reported: map[string]any{"error": notConverged, "cause": "10 rounds of changes did not converge the cluster"},
 		},
 		"reporting is throttled for a while": {
-			script: good().but("plan", unchanged).but("report", failedBy("Throttled"), failedBy("Lambda.TooManyRequestsException"),
+			script: good().but("plan", unchangedPlan).but("report", failedBy("Throttled"), failedBy("Lambda.TooManyRequestsException"),
 				events.ReportResult{}),
 			path: begin + report + "Done", status: asl.Succeeded,
 		},
 		"the status cannot be written": {
-			script: good().but("plan", unchanged).but("report", failedBy("Internal")),
+			script: good().but("plan", unchangedPlan).but("report", failedBy("Internal")),
 			path:   begin + "Report > The status could not be written", status: asl.Failed,
 		},
 	} {
@@ -231,7 +233,7 @@ func TestConvergeWaitsForDrains(t *testing.T) {
 	}
 	others := later(0, 7210) // another caller's update ended
 	got := execute(t, convergeMachine, `{"cluster": "demo"}`, good().but("change pool-a", later(10, 10), later(7200, 7210),
-		others, done("pool-a")))
+		others, doneResult("pool-a")))
 	require.Equal(t, asl.Succeeded, got.Status, got.Cause)
 	var waited []any
 	for _, sent := range got.sent["change pool-a"] {
@@ -246,7 +248,7 @@ func TestConvergeWaitsForDrains(t *testing.T) {
 func TestConvergeRepeatsAChange(t *testing.T) {
 	got := execute(t, convergeMachine, `{"cluster": "demo"}`, good().but("change pool-a",
 		events.ChangeResult{Stack: "pool-a", Again: true, WaitSeconds: 60, Repeats: 1},
-		events.ChangeResult{Stack: "pool-a", Again: true, WaitSeconds: 10, WaitedSeconds: 10, Repeats: 1}, done("pool-a")))
+		events.ChangeResult{Stack: "pool-a", Again: true, WaitSeconds: 10, WaitedSeconds: 10, Repeats: 1}, doneResult("pool-a")))
 	require.Equal(t, asl.Succeeded, got.Status, got.Cause)
 	var repeats []any
 	for _, sent := range got.sent["change pool-a"] {
@@ -255,8 +257,8 @@ func TestConvergeRepeatsAChange(t *testing.T) {
 	require.Equal(t, []any{0.0, 1.0, 1.0}, repeats)
 }
 
-// ordered is a plan of pools that are changed in sequence.
-func ordered(pools ...string) events.PlanResult {
+// planInOrder is a plan of pools that are changed in sequence.
+func planInOrder(pools ...string) events.PlanResult {
 	plan := changes
 	plan.Stages.Pools = [][]string{}
 	for _, pool := range pools {

@@ -80,11 +80,11 @@ func TestConvergeDeletes(t *testing.T) {
 			reported: map[string]any{"error": "LeaseLost"},
 		},
 		"the spec is restored while they are removed": {
-			script: script().but("plan", network, unchanged).but("clean", events.CleanResult{Outcome: events.CleanSuperseded}),
+			script: script().but("plan", network, unchangedPlan).but("clean", events.CleanResult{Outcome: events.CleanSuperseded}),
 			path:   begin + plan + clean + "Plan > What is planned? > " + report + "Done", status: asl.Succeeded,
 		},
 		"the spec is restored before a stack is deleted": {
-			script: script().but("plan", pools, unchanged).but("change pool-b", called{failedBy("Superseded")}),
+			script: script().but("plan", pools, unchangedPlan).but("change pool-b", callError{failedBy("Superseded")}),
 			path:   begin + plan + stacks + "Plan > What is planned? > " + report + "Done", status: asl.Succeeded,
 		},
 		"a stack fails twice": {

@@ -25,8 +25,8 @@ import (
 //   - the action of an AWS API call.
 type answers map[string][]any
 
-// called is an error of the function itself, and not of the operation that it started.
-type called struct{ *asl.Failure }
+// callError is an error of the function itself, and not of the operation that it started.
+type callError struct{ *asl.Failure }
 
 // silence is an event or a response that never arrives.
 type silence struct{}
@@ -122,7 +122,7 @@ func executeDuring(t *testing.T, machine, input string, script answers, bad outa
 					return direct(ctx, next(key, payload), task.Resource.Job)
 				}
 				switch answer := next(fmt.Sprintf("%s %s", key, payload["stack"]), payload).(type) {
-				case called:
+				case callError:
 					return nil, answer.Failure
 				case silence:
 				case *asl.Failure:
@@ -150,7 +150,7 @@ func executeDuring(t *testing.T, machine, input string, script answers, bad outa
 // direct returns the result of a task without a token. The result of a job is its description.
 func direct(ctx context.Context, answer any, job bool) (json.RawMessage, error) {
 	switch answer := answer.(type) {
-	case called:
+	case callError:
 		return nil, answer.Failure
 	case *asl.Failure:
 		return nil, answer
@@ -173,21 +173,23 @@ var (
 			Pools: [][]string{{"pool-a", "pool-b"}}, NodeAddons: []string{"node-addons"},
 		},
 	}
-	unchanged = events.PlanResult{Cluster: "demo", Outcome: events.OutcomeUnchanged, Fence: 7, Stages: noStages}
-	noStages  = events.Stages{Network: []string{}, ControlPlane: []string{}, Addons: []string{}, Pools: [][]string{}, NodeAddons: []string{}}
+	unchangedPlan = events.PlanResult{Cluster: "demo", Outcome: events.OutcomeUnchanged, Fence: 7, Stages: noStages}
+	noStages      = events.Stages{
+		Network: []string{}, ControlPlane: []string{}, Addons: []string{}, Pools: [][]string{}, NodeAddons: []string{},
+	}
 )
 
-func done(stack string) events.ChangeResult {
+func doneResult(stack string) events.ChangeResult {
 	return events.ChangeResult{Stack: stack, Status: "CREATE_COMPLETE"}
 }
 
 // good is a script in which every call succeeds.
 func good() answers {
 	script := answers{
-		"plan": {changes, unchanged}, "prepare": {map[string]any{}}, "report": {events.ReportResult{}},
+		"plan": {changes, unchangedPlan}, "prepare": {map[string]any{}}, "report": {events.ReportResult{}},
 	}
 	for _, stack := range []string{"network", "control-plane", "addons", "pool-a", "pool-b", "node-addons"} {
-		script["change "+stack] = []any{done(stack)}
+		script["change "+stack] = []any{doneResult(stack)}
 	}
 	return script
 }

@@ -28,8 +28,8 @@ const (
 	pathStop  = "Stop the upgrade > The upgrade stopped"
 )
 
-// opened is the result that opens a step.
-func opened(kind upgrade.StepKind) events.UpgradeResult {
+// openedStep is the result that opens a step.
+func openedStep(kind upgrade.StepKind) events.UpgradeResult {
 	return events.UpgradeResult{Outcome: events.UpgradeGo, Message: "as returned", Kind: string(kind), Name: "demo-" + string(kind)}
 }
 
@@ -51,7 +51,7 @@ func allPhases() (script answers, path string) {
 	path = pathBegin
 	var steps []any
 	for _, p := range stepTable() {
-		steps = append(steps, opened(p.kind))
+		steps = append(steps, openedStep(p.kind))
 		script[p.title] = []any{map[string]any{"Status": "SUCCEEDED"}}
 		path += p.title + " > " + pathProve
 	}
@@ -62,7 +62,7 @@ func allPhases() (script answers, path string) {
 // controlPlaneOnly is a successful upgrade of the control plane alone.
 func controlPlaneOnly() answers {
 	script, _ := allPhases()
-	return script.but("Silence the alarms", opened(upgrade.StepControlPlane)).but("Verify the step", upgradeResult(events.UpgradeDone))
+	return script.but("Silence the alarms", openedStep(upgrade.StepControlPlane)).but("Verify the step", upgradeResult(events.UpgradeDone))
 }
 
 // The cases together take every transition of the machine.
@@ -121,7 +121,7 @@ func TestUpgrade(t *testing.T) {
 			path:   move + pathProve + "Wait for the step > " + pathProve + pathEnd + "Upgraded", took: time.Minute,
 		},
 		"a step is made again": {
-			script: controlPlaneOnly().but("Verify the step", opened(upgrade.StepControlPlane), upgradeResult(events.UpgradeDone)),
+			script: controlPlaneOnly().but("Verify the step", openedStep(upgrade.StepControlPlane), upgradeResult(events.UpgradeDone)),
 			path:   move + pathProve + "Upgrade the control plane > " + pathProve + pathEnd + "Upgraded",
 		},
 		"converging fails": {
@@ -137,7 +137,7 @@ func TestUpgrade(t *testing.T) {
 			reported: []any{upgradeStopped, "as returned"},
 		},
 		"a step of an unknown kind": {
-			script: controlPlaneOnly().but("Verify the step", opened("Perhaps")),
+			script: controlPlaneOnly().but("Verify the step", openedStep("Perhaps")),
 			path:   move + pathProve + pathStop, reported: []any{upgradeStopped, "as returned"},
 		},
 		"the function returns an unknown outcome": {

@@ -57,7 +57,7 @@ type aslState struct {
 // definition of a machine with the tests' ARNs, indented.
 func definition(t *testing.T, machine string) []byte {
 	t.Helper()
-	properties := synthesized.named(t, "AWS::StepFunctions::StateMachine", "StateMachineName", machine)
+	properties := synthesizedStacks.resourceNamed(t, "AWS::StepFunctions::StateMachine", "StateMachineName", machine)
 	var out bytes.Buffer
 	require.NoError(t, json.Indent(&out, []byte(properties["DefinitionString"].(string)), "", "  "))
 	out.WriteByte('\n')
@@ -131,7 +131,7 @@ func TestTasksHaveTimeoutsAndCatches(t *testing.T) {
 
 func TestTasksGiveFunctionsTheirTime(t *testing.T) {
 	timeouts := make(map[string]float64)
-	for _, f := range synthesized.ofType("AWS::Lambda::Function") {
+	for _, f := range synthesizedStacks.ofType("AWS::Lambda::Function") {
 		timeouts[f["FunctionName"].(string)] = f["Timeout"].(float64)
 	}
 	for machine := range machineGoldens {
@@ -146,7 +146,7 @@ func TestTasksGiveFunctionsTheirTime(t *testing.T) {
 
 // If Lambda stopped change early, the next attempt would create all change sets again.
 func TestLambdaGivesChangeTheTimeOfItsChangeSets(t *testing.T) {
-	for _, f := range synthesized.ofType("AWS::Lambda::Function") {
+	for _, f := range synthesizedStacks.ofType("AWS::Lambda::Function") {
 		if f["FunctionName"] == "drover-change" {
 			changeSets := change.MaxChangeSets * cloudformation.ChangeSetPatience
 			require.Greater(t, f["Timeout"].(float64), changeSets.Seconds()+60, "and a minute for the rest")

@@ -49,14 +49,14 @@ func statements(t *testing.T, document any) []statement {
 func policies(t *testing.T) map[string][]statement {
 	t.Helper()
 	out := make(map[string][]statement)
-	for _, role := range synthesized.ofType("AWS::IAM::Role") {
+	for _, role := range synthesizedStacks.ofType("AWS::IAM::Role") {
 		inline, _ := role["Policies"].([]any)
 		for _, p := range inline {
 			name := role["RoleName"].(string)
 			out[name] = append(out[name], statements(t, p.(map[string]any)["PolicyDocument"])...)
 		}
 	}
-	for _, p := range synthesized.ofType("AWS::IAM::ManagedPolicy") {
+	for _, p := range synthesizedStacks.ofType("AWS::IAM::ManagedPolicy") {
 		if name := p["ManagedPolicyName"].(string); name != names.Boundary(testRegion) { // which grants nothing
 			out[name] = statements(t, p["PolicyDocument"])
 		}
@@ -280,10 +280,10 @@ func TestFunctionRolesHaveOnlyTheirCalls(t *testing.T) {
 				want = append(want, notifications...)
 			}
 			slices.Sort(want)
-			role := synthesized.named(t, "AWS::IAM::Role", "RoleName", "drover-eu-central-1-"+step)
+			role := synthesizedStacks.resourceNamed(t, "AWS::IAM::Role", "RoleName", "drover-eu-central-1-"+step)
 			require.NotContains(t, role, "ManagedPolicyArns")
 			require.Equal(t, "drover-eu-central-1-"+step, roleOf(t, step))
-			if diff := cmp.Diff(want, granted(policies(t)["drover-eu-central-1-"+step])); diff != "" {
+			if diff := cmp.Diff(want, grantLines(policies(t)["drover-eu-central-1-"+step])); diff != "" {
 				t.Errorf("-wanted +granted:\n%s", diff)
 			}
 		})
@@ -293,12 +293,12 @@ func TestFunctionRolesHaveOnlyTheirCalls(t *testing.T) {
 // roleOf is the name of the role that a function runs as.
 func roleOf(t *testing.T, function string) string {
 	t.Helper()
-	arn := synthesized.named(t, "AWS::Lambda::Function", "FunctionName", "drover-"+function)["Role"].(string)
+	arn := synthesizedStacks.resourceNamed(t, "AWS::Lambda::Function", "FunctionName", "drover-"+function)["Role"].(string)
 	return arn[strings.LastIndex(arn, "/")+1:]
 }
 
-// granted spells statements as one line an action and resource.
-func granted(list []statement) []string {
+// grantLines spells statements as one line an action and resource.
+func grantLines(list []statement) []string {
 	var out []string
 	for _, s := range list {
 		for _, action := range s.Action {
@@ -368,17 +368,17 @@ func identities(t *testing.T) iam.Definitions {
 	}
 	out := iam.Definitions{Policies: map[string]json.RawMessage{}, Roles: map[string]iam.RoleDefinition{}}
 	ids := make(map[string]string)
-	for id, p := range synthesized.ofType("AWS::IAM::ManagedPolicy") {
+	for id, p := range synthesizedStacks.ofType("AWS::IAM::ManagedPolicy") {
 		ids[id] = p["ManagedPolicyName"].(string)
 		out.Policies[ids[id]] = body(p["PolicyDocument"])
 	}
-	for id, r := range synthesized.ofType("AWS::IAM::Role") {
+	for id, r := range synthesizedStacks.ofType("AWS::IAM::Role") {
 		role := iam.RoleDefinition{Trust: body(r["AssumeRolePolicyDocument"]), Inline: map[string]json.RawMessage{}}
 		inline, _ := r["Policies"].([]any)
 		for _, p := range inline {
 			role.Inline[p.(map[string]any)["PolicyName"].(string)] = body(p.(map[string]any)["PolicyDocument"])
 		}
-		attached, _ := synthesized.Resources[id].Properties["ManagedPolicyArns"].([]any)
+		attached, _ := synthesizedStacks.Resources[id].Properties["ManagedPolicyArns"].([]any)
 		for _, p := range attached {
 			role.Managed = append(role.Managed, ids[p.(map[string]any)["Ref"].(string)])
 		}
@@ -461,10 +461,10 @@ func TestPoliciesFit(t *testing.T) {
 		longest := strings.NewReplacer("arn:aws:", "arn:aws-us-gov:", testRegion, "ap-southeast-1").Replace(string(body))
 		return len(longest)
 	}
-	for _, p := range synthesized.ofType("AWS::IAM::ManagedPolicy") {
+	for _, p := range synthesizedStacks.ofType("AWS::IAM::ManagedPolicy") {
 		require.LessOrEqual(t, length(p["PolicyDocument"]), 6144, p["ManagedPolicyName"])
 	}
-	for _, r := range synthesized.ofType("AWS::IAM::Role") {
+	for _, r := range synthesizedStacks.ofType("AWS::IAM::Role") {
 		require.LessOrEqual(t, len(r["RoleName"].(string)), 64)
 		if r["Policies"] != nil {
 			require.LessOrEqual(t, length(r["Policies"]), 10240, r["RoleName"])

@@ -78,7 +78,7 @@ func TestRunbookHasEveryCheck(t *testing.T) {
 
 func TestRunbookHasEveryAlarm(t *testing.T) {
 	want := map[string]bool{}
-	for _, alarm := range synthesized.ofType("AWS::CloudWatch::Alarm") {
+	for _, alarm := range synthesizedStacks.ofType("AWS::CloudWatch::Alarm") {
 		want[alarm["AlarmName"].(string)] = true
 	}
 	got := map[string]bool{}
@@ -103,7 +103,7 @@ func TestRunbookHasEveryAlarm(t *testing.T) {
 		"AWS::StepFunctions::StateMachine": "StateMachineName", "AWS::Lambda::Function": "FunctionName", "AWS::SNS::Topic": "TopicName",
 		"AWS::Events::EventBus": "Name", "AWS::SQS::Queue": "QueueName",
 	} {
-		for _, resource := range synthesized.ofType(kind) {
+		for _, resource := range synthesizedStacks.ofType(kind) {
 			if name, isText := resource[property].(string); isText {
 				others[name] = true
 			}

@@ -24,7 +24,7 @@ func resourcePolicies(t *testing.T) map[string][]map[string]any {
 		"AWS::S3::BucketPolicy": "PolicyDocument", "AWS::SNS::TopicPolicy": "PolicyDocument", "AWS::SQS::QueuePolicy": "PolicyDocument",
 		"AWS::KMS::Key": "KeyPolicy",
 	} {
-		found := synthesized.ofType(kind)
+		found := synthesizedStacks.ofType(kind)
 		require.NotEmpty(t, found, kind)
 		for id, properties := range found {
 			for _, s := range properties[property].(map[string]any)["Statement"].([]any) {
@@ -59,11 +59,11 @@ func TestNothingIsPublic(t *testing.T) {
 			require.Regexp(t, `aws:Source(Account:|Arn:arn:aws:[a-z]+:`+testRegion+`:)`+testAccount, fmt.Sprint(s["Condition"]), "%s: %v", id, s)
 		}
 	}
-	for id, p := range synthesized.ofType("AWS::Lambda::Permission") {
+	for id, p := range synthesizedStacks.ofType("AWS::Lambda::Permission") {
 		require.Equal(t, "events.amazonaws.com", p["Principal"], id)
 		require.True(t, strings.HasPrefix(p["SourceArn"].(string), "arn:aws:events:"+testRegion+":"+testAccount+":rule/drover-"), id)
 	}
-	for id, b := range synthesized.ofType("AWS::S3::Bucket") {
+	for id, b := range synthesizedStacks.ofType("AWS::S3::Bucket") {
 		require.NotContains(t, b, "AccessControl", id)
 		require.NotContains(t, b, "WebsiteConfiguration", id)
 		require.NotContains(t, b, "CorsConfiguration", id)
@@ -73,7 +73,7 @@ func TestNothingIsPublic(t *testing.T) {
 	}
 	// Rules on another bus receive events that other callers of the account may put there. The function fleet takes only the name of a
 	// cluster from them, and observes that cluster.
-	for id, r := range synthesized.ofType("AWS::Events::Rule") {
+	for id, r := range synthesizedStacks.ofType("AWS::Events::Rule") {
 		if _, other := r["EventBusName"]; other {
 			targets := r["Targets"].([]any)
 			require.Len(t, targets, 1, id)
@@ -81,33 +81,33 @@ func TestNothingIsPublic(t *testing.T) {
 			require.True(t, strings.HasSuffix(arn, ":function:drover-fleet"), "%s: %s", id, arn)
 		}
 	}
-	for _, r := range synthesized.Resources {
+	for _, r := range synthesizedStacks.Resources {
 		require.NotContains(t, []string{"AWS::Lambda::Url", "AWS::Events::EventBusPolicy", "AWS::SNS::Subscription", "AWS::S3::AccessPoint"},
 			r.Type)
 	}
 }
 
 func TestEverythingIsEncryptedAtRest(t *testing.T) {
-	keys := synthesized.ofType("AWS::KMS::Key")
+	keys := synthesizedStacks.ofType("AWS::KMS::Key")
 	require.Len(t, keys, 1)
 	require.Equal(t, true, keys[noticesKey]["EnableKeyRotation"])
-	key := synthesized.attribute(noticesKey, "Arn")
-	for id, b := range synthesized.ofType("AWS::S3::Bucket") {
+	key := synthesizedStacks.attribute(noticesKey, "Arn")
+	for id, b := range synthesizedStacks.ofType("AWS::S3::Bucket") {
 		require.Equal(t, map[string]any{"ServerSideEncryptionConfiguration": []any{
 			map[string]any{"ServerSideEncryptionByDefault": map[string]any{"SSEAlgorithm": "AES256"}},
 		}}, b["BucketEncryption"], id)
 		require.Equal(t, map[string]any{"Rules": []any{map[string]any{"ObjectOwnership": "BucketOwnerEnforced"}}}, b["OwnershipControls"], id)
 	}
-	for id, x := range synthesized.ofType("AWS::SNS::Topic") {
+	for id, x := range synthesizedStacks.ofType("AWS::SNS::Topic") {
 		require.Equal(t, key, x["KmsMasterKeyId"], id)
 	}
-	for id, x := range synthesized.ofType("AWS::Events::EventBus") {
+	for id, x := range synthesizedStacks.ofType("AWS::Events::EventBus") {
 		require.Equal(t, key, x["KmsKeyIdentifier"], id)
 	}
-	for id, x := range synthesized.ofType("AWS::SQS::Queue") {
+	for id, x := range synthesizedStacks.ofType("AWS::SQS::Queue") {
 		require.Equal(t, true, x["SqsManagedSseEnabled"], id)
 	}
-	for id, x := range synthesized.ofType("AWS::Logs::LogGroup") {
+	for id, x := range synthesizedStacks.ofType("AWS::Logs::LogGroup") {
 		require.EqualValues(t, 90, x["RetentionInDays"], id)
 	}
 }
@@ -134,7 +134,7 @@ func TestAllTrafficIsEncrypted(t *testing.T) {
 			kind = "AWS::S3::BucketPolicy"
 		}
 		held := 0
-		for _, p := range synthesized.ofType(kind) {
+		for _, p := range synthesizedStacks.ofType(kind) {
 			if kind == "AWS::S3::BucketPolicy" && !strings.HasSuffix(what, p["Bucket"].(string)) {
 				continue
 			}
@@ -153,11 +153,11 @@ func TestAllTrafficIsEncrypted(t *testing.T) {
 // Clusters run without drover. What they need is in the base stack, which outlives a removal of drover.
 func TestBaseStack(t *testing.T) {
 	named := map[string][]string{}
-	for id, r := range synthesized.Resources {
+	for id, r := range synthesizedStacks.Resources {
 		if r.Stack != names.BaseStack || r.Type == "AWS::S3::BucketPolicy" {
 			continue
 		}
-		named[r.Type] = append(named[r.Type], synthesized.physical(r))
+		named[r.Type] = append(named[r.Type], synthesizedStacks.physical(r))
 		if r.Type == "AWS::S3::Bucket" {
 			// A creation that rolls back deletes the buckets, so that it can be repeated.
 			require.Equal(t, "RetainExceptOnCreate Retain", r.DeletionPolicy+" "+r.UpdateReplacePolicy, id)

@@ -27,11 +27,11 @@ func TestStackKeepsToKnownTypes(t *testing.T) {
 		"AWS::S3::Bucket", "AWS::S3::BucketPolicy", "AWS::SNS::Topic", "AWS::SNS::TopicPolicy", "AWS::SQS::Queue", "AWS::SQS::QueuePolicy",
 		"AWS::Scheduler::Schedule", "AWS::Scheduler::ScheduleGroup", "AWS::StepFunctions::StateMachine",
 	}
-	for id, r := range synthesized.Resources {
+	for id, r := range synthesizedStacks.Resources {
 		require.Contains(t, known, r.Type, id)
 	}
-	require.Empty(t, synthesized.Parameters, "a deployment needs no parameters")
-	require.Empty(t, synthesized.Rules)
+	require.Empty(t, synthesizedStacks.Parameters, "a deployment needs no parameters")
+	require.Empty(t, synthesizedStacks.Rules)
 }
 
 // variables are the environment of a function.
@@ -43,8 +43,8 @@ func variables(function resource) map[string]any {
 func TestArchitectureChangesNothingElse(t *testing.T) {
 	other, err := synthesize(t.TempDir(), map[string]any{"architecture": "x86_64"})
 	require.NoError(t, err)
-	require.Equal(t, slices.Sorted(maps.Keys(synthesized.Resources)), slices.Sorted(maps.Keys(other.Resources)))
-	for id, r := range synthesized.Resources {
+	require.Equal(t, slices.Sorted(maps.Keys(synthesizedStacks.Resources)), slices.Sorted(maps.Keys(other.Resources)))
+	for id, r := range synthesizedStacks.Resources {
 		o := other.Resources[id]
 		if r.Type == "AWS::Lambda::Function" {
 			require.Equal(t, []any{"arm64"}, r.Properties["Architectures"])
@@ -103,8 +103,8 @@ func TestSynthesisRefuses(t *testing.T) {
 }
 
 func TestFunctions(t *testing.T) {
-	groups := synthesized.ofType("AWS::Logs::LogGroup")
-	for _, f := range synthesized.ofType("AWS::Lambda::Function") {
+	groups := synthesizedStacks.ofType("AWS::Logs::LogGroup")
+	for _, f := range synthesizedStacks.ofType("AWS::Lambda::Function") {
 		name := f["FunctionName"].(string)
 		require.Equal(t, "provided.al2023", f["Runtime"], name)
 		require.Equal(t, "bootstrap", f["Handler"], name)
@@ -118,7 +118,7 @@ func TestFunctions(t *testing.T) {
 		require.Equal(t, testPartition, env["DROVER_PARTITION"], name)
 	}
 	env := func(function string) map[string]any {
-		f := synthesized.named(t, "AWS::Lambda::Function", "FunctionName", "drover-"+function)
+		f := synthesizedStacks.resourceNamed(t, "AWS::Lambda::Function", "FunctionName", "drover-"+function)
 		return f["Environment"].(map[string]any)["Variables"].(map[string]any)
 	}
 	converge := "arn:aws:states:eu-central-1:111122223333:stateMachine:drover-converge"
@@ -129,7 +129,7 @@ func TestFunctions(t *testing.T) {
 	for id, g := range groups {
 		require.Positive(t, g["RetentionInDays"], "%s keeps logs for ever", id)
 	}
-	for _, m := range synthesized.ofType("AWS::StepFunctions::StateMachine") {
+	for _, m := range synthesizedStacks.ofType("AWS::StepFunctions::StateMachine") {
 		require.Equal(t, map[string]any{"Enabled": true}, m["TracingConfiguration"])
 		logging := m["LoggingConfiguration"].(map[string]any)
 		require.Contains(t, []any{"ERROR", "ALL"}, logging["Level"])
@@ -142,7 +142,7 @@ func TestFunctions(t *testing.T) {
 // resourcePolicy of a kind, whose resource property names the resource.
 func resourcePolicy(t *testing.T, kind, property, name string) *iam.Policy {
 	t.Helper()
-	policy, _, err := iam.ParsePolicyValue(synthesized.named(t, kind, property, name)["PolicyDocument"], true)
+	policy, _, err := iam.ParsePolicyValue(synthesizedStacks.resourceNamed(t, kind, property, name)["PolicyDocument"], true)
 	require.NoError(t, err)
 	return policy
 }
@@ -150,7 +150,7 @@ func resourcePolicy(t *testing.T, kind, property, name string) *iam.Policy {
 func TestBuckets(t *testing.T) {
 	specs, state := "drover-specs-111122223333-eu-central-1", "drover-state-111122223333-eu-central-1"
 	for _, name := range []string{specs, state} {
-		bucket := synthesized.named(t, "AWS::S3::Bucket", "BucketName", name)
+		bucket := synthesizedStacks.resourceNamed(t, "AWS::S3::Bucket", "BucketName", name)
 		require.Equal(t, map[string]any{"Status": "Enabled"}, bucket["VersioningConfiguration"])
 		require.Equal(t, map[string]any{
 			"BlockPublicAcls": true, "BlockPublicPolicy": true, "IgnorePublicAcls": true, "RestrictPublicBuckets": true,
@@ -158,7 +158,7 @@ func TestBuckets(t *testing.T) {
 		require.NotEmpty(t, bucket["BucketEncryption"])
 	}
 	require.Equal(t, map[string]any{"EventBridgeConfiguration": map[string]any{"EventBridgeEnabled": true}},
-		synthesized.named(t, "AWS::S3::Bucket", "BucketName", specs)["NotificationConfiguration"])
+		synthesizedStacks.resourceNamed(t, "AWS::S3::Bucket", "BucketName", specs)["NotificationConfiguration"])
 
 	role := func(function string) iam.Principal {
 		return iam.Principal{
@@ -218,7 +218,7 @@ func TestBuckets(t *testing.T) {
 
 // Objects that are named by their content may be in use for years. Only plans, baselines and replaced objects expire.
 func TestNothingInUseExpires(t *testing.T) {
-	for _, bucket := range synthesized.ofType("AWS::S3::Bucket") {
+	for _, bucket := range synthesizedStacks.ofType("AWS::S3::Bucket") {
 		for _, each := range bucket["LifecycleConfiguration"].(map[string]any)["Rules"].([]any) {
 			rule := each.(map[string]any)
 			if _, expires := rule["ExpirationInDays"]; expires {
@@ -232,7 +232,7 @@ func TestNothingInUseExpires(t *testing.T) {
 func TestAlarmsReachPeople(t *testing.T) {
 	const topic = "arn:aws:sns:eu-central-1:111122223333:drover-notices"
 	watched := make(map[string]bool)
-	for _, alarm := range synthesized.ofType("AWS::CloudWatch::Alarm") {
+	for _, alarm := range synthesizedStacks.ofType("AWS::CloudWatch::Alarm") {
 		require.Equal(t, []any{topic}, alarm["AlarmActions"], alarm["AlarmName"])
 		require.Equal(t, []any{topic}, alarm["OKActions"], alarm["AlarmName"])
 		require.Equal(t, "notBreaching", alarm["TreatMissingData"], alarm["AlarmName"])
@@ -271,12 +271,12 @@ func TestAlarmsReachPeople(t *testing.T) {
 		return map[string]string{"aws:SourceAccount": account, "aws:SecureTransport": "true"}
 	}
 	var onTopic *iam.Policy
-	for _, p := range synthesized.ofType("AWS::SNS::TopicPolicy") {
+	for _, p := range synthesizedStacks.ofType("AWS::SNS::TopicPolicy") {
 		var err error
 		onTopic, _, err = iam.ParsePolicyValue(p["PolicyDocument"], true)
 		require.NoError(t, err)
 	}
-	keys := slices.Collect(maps.Values(synthesized.ofType("AWS::KMS::Key")))
+	keys := slices.Collect(maps.Values(synthesizedStacks.ofType("AWS::KMS::Key")))
 	require.Len(t, keys, 1)
 	onKey, _, err := iam.ParsePolicyValue(keys[0]["KeyPolicy"], true)
 	require.NoError(t, err)
@@ -303,7 +303,7 @@ func TestAlarmsReachPeople(t *testing.T) {
 }
 
 func TestDashboardShowsEveryMachine(t *testing.T) {
-	boards := slices.Collect(maps.Values(synthesized.ofType("AWS::CloudWatch::Dashboard")))
+	boards := slices.Collect(maps.Values(synthesizedStacks.ofType("AWS::CloudWatch::Dashboard")))
 	require.Len(t, boards, 1)
 	body, err := json.Marshal(boards[0]["DashboardBody"])
 	require.NoError(t, err)

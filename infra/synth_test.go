@@ -28,8 +28,8 @@ const (
 	testAccessRole = "admins"
 )
 
-// synthesized has the resources of both stacks for arm64. Their logical IDs differ.
-var synthesized template
+// synthesizedStacks has the resources of both stacks for arm64. Their logical IDs differ.
+var synthesizedStacks template
 
 func TestMain(m *testing.M) {
 	flag.Parse()
@@ -44,7 +44,7 @@ func runTests(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	if synthesized, err = synthesize(dir, nil); err != nil {
+	if synthesizedStacks, err = synthesize(dir, nil); err != nil {
 		fmt.Fprintln(os.Stderr, "synthesis:", err)
 		return 1
 	}
@@ -134,8 +134,8 @@ func (t template) ofType(kind string) map[string]map[string]any {
 	return out
 }
 
-// named is the resource of a type whose property has the value.
-func (t template) named(tb testing.TB, kind, property, value string) map[string]any {
+// resourceNamed is the resource of a type whose property has the value.
+func (t template) resourceNamed(tb testing.TB, kind, property, value string) map[string]any {
 	tb.Helper()
 	for _, properties := range t.ofType(kind) {
 		if properties[property] == value {

@@ -59,11 +59,11 @@ func (t *target) removeCell(ctx context.Context) error {
 	// Step Functions deletes a state machine only after its executions have ended, and drover's may wait for days. Rules and schedules
 	// can start new ones until they are deleted, so the executions are stopped for as long as the deletion takes.
 	// https://docs.aws.amazon.com/step-functions/latest/apireference/API_DeleteStateMachine.html
-	stopping, done := context.WithCancel(ctx)
+	stopping, cancel := context.WithCancel(ctx)
 	stopped := make(chan error, 1)
 	go func() { stopped <- t.stopExecutions(stopping) }()
 	err = t.cdk.run(ctx, "destroy", names.CellStack, "--exclusively", "--force")
-	done()
+	cancel()
 	if err := errors.Join(err, <-stopped); err != nil {
 		return fmt.Errorf("%w: fix the cause and run the command again", err)
 	}

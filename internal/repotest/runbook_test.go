@@ -394,9 +394,9 @@ func textOf(e ast.Expr) (text string, ok bool) {
 	return "%s", false
 }
 
-// hidden are folders and files below functions, shared and events whose texts need no entry, with the reason. The texts of all other
-// files need one, so a new file is checked by itself.
-var hidden = map[string]string{
+// hiddenMessages are folders and files below functions, shared and events whose texts need no entry, with the reason. The texts of all
+// other files need one, so a new file is checked by itself.
+var hiddenMessages = map[string]string{
 	"functions/relay/handler/":               "answers to package shared/kube/relay, which words the message",
 	"functions/sweep/handler/":               "names of passes, for the log",
 	"functions/sweep/sweeptest/":             "test support",
@@ -423,8 +423,8 @@ var hidden = map[string]string{
 // checkedBelowHidden are files in hidden folders whose texts need an entry.
 var checkedBelowHidden = []string{"shared/api/warnings.go", "shared/api/network_warnings.go"}
 
-// unlisted are the first words of messages that need no entry, by the reason.
-var unlisted = map[string][]string{
+// unlistedMessages are the first words of messages that need no entry, by the reason.
+var unlistedMessages = map[string][]string{
 	"a part of a message that has an entry": {
 		"\nand … more", "… (at …; next check at …)", ": run drover converge … to create it",
 		"… (without it drover may not change the stack's resources)", ". It is more than … late.", "its channel",
@@ -458,7 +458,7 @@ func messageFiles(t *testing.T) (all []string) {
 		below := strings.HasPrefix(s.file, "functions/") && !strings.Contains(s.file, "/setup/") ||
 			strings.HasPrefix(s.file, "shared/") || strings.HasPrefix(s.file, "events/")
 		isHidden := false
-		for prefix := range hidden {
+		for prefix := range hiddenMessages {
 			isHidden = isHidden || strings.HasPrefix(s.file, prefix)
 		}
 		if below && !s.test && (!isHidden || slices.Contains(checkedBelowHidden, s.file)) {
@@ -475,7 +475,7 @@ func TestTheRunbookHasEveryFailure(t *testing.T) {
 	require.NoError(t, err)
 	runbook := string(body)
 	needless := map[string]bool{}
-	for _, texts := range unlisted {
+	for _, texts := range unlistedMessages {
 		for _, text := range texts {
 			needless[text] = true
 		}
@@ -495,7 +495,7 @@ func TestTheRunbookHasEveryFailure(t *testing.T) {
 		}
 	}
 	require.Greater(t, found, 250)
-	for prefix := range hidden {
+	for prefix := range hiddenMessages {
 		exists := slices.ContainsFunc(sources(t), func(s source) bool { return strings.HasPrefix(s.file, prefix) })
 		require.True(t, exists, "%s does not exist", prefix)
 	}

@@ -83,7 +83,8 @@ func TestDemo(t *testing.T) {
 	})
 	t.Run("takes few state transitions", func(t *testing.T) {
 		transitions := 0
-		for _, x := range append(cloud.ended(t, "demo", "drover-converge", started), cloud.ended(t, "demo", "drover-join-node", started)...) {
+		converges := cloud.endedExecutions(t, "demo", "drover-converge", started)
+		for _, x := range append(converges, cloud.endedExecutions(t, "demo", "drover-join-node", started)...) {
 			require.Equal(t, "SUCCEEDED", x.Status, x.Cause)
 			transitions += x.Transitions
 		}
@@ -436,13 +437,13 @@ func forgeries(t *testing.T) {
 			config.Region = test.region
 			config.Credentials = credentials.NewStaticCredentialsProvider(test.key, test.secret, "")
 			_, err := cloudformation.NewFromConfig(config).DescribeStacks(t.Context(), &cloudformation.DescribeStacksInput{})
-			refused(t, err, test.codes)
+			requireRefused(t, err, test.codes)
 			_, err = sfn.NewFromConfig(config).ListStateMachines(t.Context(), &sfn.ListStateMachinesInput{})
-			refused(t, err, test.codes)
+			requireRefused(t, err, test.codes)
 			_, err = eks.NewFromConfig(config).ListClusters(t.Context(), &eks.ListClustersInput{})
-			refused(t, err, test.codes)
+			requireRefused(t, err, test.codes)
 			_, err = s3.NewFromConfig(config, pathStyle).ListBuckets(t.Context(), &s3.ListBucketsInput{})
-			refused(t, err, test.codes)
+			requireRefused(t, err, test.codes)
 		})
 	}
 	t.Run("no signature", func(t *testing.T) {
@@ -461,7 +462,7 @@ func forgeries(t *testing.T) {
 	})
 }
 
-func refused(t *testing.T, err error, codes []string) {
+func requireRefused(t *testing.T, err error, codes []string) {
 	t.Helper()
 	var api smithy.APIError
 	require.ErrorAs(t, err, &api)

@@ -133,8 +133,8 @@ func tend(ctx context.Context, t *testing.T, cluster string) {
 	}
 }
 
-// relayed returns the number of invocations of a cluster's relay that ended.
-func (w *world) relayed(cluster string) int {
+// relayCalls returns the number of invocations of a cluster's relay that ended.
+func (w *world) relayCalls(cluster string) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	n := 0
@@ -146,8 +146,8 @@ func (w *world) relayed(cluster string) int {
 	return n
 }
 
-// owned returns the resources of a cluster's stacks and of its Kubernetes.
-func (w *world) owned(cluster string) (arns []string) {
+// ownedARNs returns the resources of a cluster's stacks and of its Kubernetes.
+func (w *world) ownedARNs(cluster string) (arns []string) {
 	for arn, tagged := range w.resources() {
 		if tagged.Tags[names.TagCluster] == cluster || tagged.Tags[names.OwnershipTag(cluster)] == "owned" {
 			arns = append(arns, arn)
@@ -173,7 +173,7 @@ func TestExamples(t *testing.T) {
 			spec := example(t, name, outputs)
 			cloud.ready(t, name, cloud.upload(t, name, text(t, spec)))
 			require.Len(t, nodesOf(t, name), 3)
-			require.NotZero(t, cloud.relayed(name), "the nodes joined through the relay")
+			require.NotZero(t, cloud.relayCalls(name), "the nodes joined through the relay")
 			requireRelay(t, name, spec)
 			drainThroughRelay(t, name)
 
@@ -184,7 +184,7 @@ func TestExamples(t *testing.T) {
 			s := cloud.await(t, name, "deleted", func(s status.Status) bool { return s.Phase == status.Deleted || s.Phase == status.Failed })
 			require.Equal(t, status.Deleted, s.Phase, s.Message)
 			cloud.quiet(t, name)
-			require.Empty(t, cloud.owned(name))
+			require.Empty(t, cloud.ownedARNs(name))
 		})
 	}
 }
@@ -230,7 +230,7 @@ func drainThroughRelay(t *testing.T, name string) {
 	require.NoError(t, pods.Wait(ctx, "all pods to run", func() bool { return pods.Settled(web) }))
 	node := slices.IndexFunc(nodesOf(t, name), func(n corev1.Node) bool { return len(pods.On(web.Namespace, n.Name)) > 0 })
 	require.GreaterOrEqual(t, node, 0)
-	drained, before := nodesOf(t, name)[node].Name, cloud.relayed(name)
+	drained, before := nodesOf(t, name)[node].Name, cloud.relayCalls(name)
 
 	client := sfn.NewFromConfig(cloud.Config())
 	input, err := json.Marshal(object{"cluster": name, "node": drained})
@@ -246,7 +246,7 @@ func drainThroughRelay(t *testing.T, name string) {
 		return err == nil && x.Status != sfntypes.ExecutionStatusRunning
 	}, func() string { return cloud.executions(name) })
 	require.Equal(t, sfntypes.ExecutionStatusSucceeded, x.Status, fmt.Sprint(aws.ToString(x.Cause)))
-	require.Greater(t, cloud.relayed(name), before, "the drain went through the relay")
+	require.Greater(t, cloud.relayCalls(name), before, "the drain went through the relay")
 	require.NoError(t, pods.Wait(ctx, "all pods to be back", func() bool { return pods.Settled(web) }))
 	require.Empty(t, pods.On(web.Namespace, drained))
 	_, least := pods.Healthy(web.Namespace, web.Name)

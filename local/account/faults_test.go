@@ -91,7 +91,7 @@ func TestLostEvents(t *testing.T) {
 func TestFailedPool(t *testing.T) {
 	const name, noImage = "broken", "ami-00000000000000000"
 	cloud.retire(t, name)
-	queue := subscribed(t)
+	queue := subscribeQueue(t)
 	good, absent, image := pool("good", 1), pool("absent", 1), pool("image", 1)
 	absent["imageID"] = noImage
 	image["imageID"] = "ami-efb3611f1638e1f1b" // of arm64
@@ -147,8 +147,8 @@ func TestFailedPool(t *testing.T) {
 // notice is a topic's message to a queue.
 type notice struct{ Subject, Message string }
 
-// subscribed returns the URL of a queue that is subscribed to drover's topic.
-func subscribed(t *testing.T) string {
+// subscribeQueue returns the URL of a queue that is subscribed to drover's topic.
+func subscribeQueue(t *testing.T) string {
 	t.Helper()
 	topics, queues := sns.NewFromConfig(cloud.Config()), sqs.NewFromConfig(cloud.Config())
 	created, err := queues.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("oncall"), Attributes: map[string]string{
@@ -197,8 +197,8 @@ func TestDeadLetterAlarm(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// killed is the error of a killed function's call, which nothing reads.
-var killed = &wire.Error{Code: "ServiceUnavailable", Message: "killed", Status: 503}
+// errKilled is the error of a killed function's call, which nothing reads.
+var errKilled = &wire.Error{Code: "ServiceUnavailable", Message: "killed", Status: 503}
 
 // While a cluster changes, each function is killed in its first call and then in its third, one round after the other.
 // The change completes without help. (Package harness kills them at every single call.)
@@ -253,7 +253,7 @@ func (w *world) killAt(t *testing.T, step string, n int) (struck func() bool) {
 			return nil
 		}
 		done = w.Lambda.Kill(key)
-		return killed
+		return errKilled
 	})
 	return func() bool {
 		mu.Lock()

@@ -345,8 +345,8 @@ func (w *world) sinceOf(cluster, machine string, start time.Time) []states.Execu
 	return slices.DeleteFunc(w.since(machine, start), func(x states.Execution) bool { return !concerns(x, cluster) })
 }
 
-// ended returns them once they have ended. A late event may have started one just now.
-func (w *world) ended(t *testing.T, cluster, machine string, start time.Time) (list []states.Execution) {
+// endedExecutions returns them once they have ended. A late event may have started one just now.
+func (w *world) endedExecutions(t *testing.T, cluster, machine string, start time.Time) (list []states.Execution) {
 	t.Helper()
 	w.until(t, func() bool {
 		list = w.sinceOf(cluster, machine, start)

@@ -87,9 +87,9 @@ func (o *observer) lose(id string) {
 	o.lost[id] = true
 }
 
-// kept fails the test if more than unavailable of the desired instances were missing, or more than batch drained at
+// requireKept fails the test if more than unavailable of the desired instances were missing, or more than batch drained at
 // once.
-func (o *observer) kept(t *testing.T, desired, unavailable, batch int) {
+func (o *observer) requireKept(t *testing.T, desired, unavailable, batch int) {
 	t.Helper()
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -186,13 +186,13 @@ func randomly(t *testing.T, name string, spec, workers object, cluster *workload
 	} else {
 		require.Equal(t, status.Ready, s.Phase, s.Message)
 	}
-	seen.kept(t, roll.Size, roll.Unavailable, roll.Batch)
+	seen.requireKept(t, roll.Size, roll.Unavailable, roll.Batch)
 	require.NoError(t, pods.Wait(ctx, "all pods to be back", func() bool { return pods.Settled(roll.Workloads...) }))
 	keptBudgets(t, pods, roll.Workloads)
 	for _, n := range nodesOf(t, name) {
 		require.Equal(t, !roll.Fails, n.Labels["example.com/roll"] == fmt.Sprint(started.UnixNano()), n.Name)
 	}
-	for _, x := range cloud.ended(t, name, "drover-drain-node", started) {
+	for _, x := range cloud.endedExecutions(t, name, "drover-drain-node", started) {
 		require.Equal(t, "SUCCEEDED", x.Status, x.Cause)
 	}
 	require.NoError(t, cluster.Remove(ctx, roll.Workloads...))

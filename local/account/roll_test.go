@@ -18,7 +18,7 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-var rolled = []workload.Workload{
+var rolledWorkloads = []workload.Workload{
 	{Namespace: "shop", Name: "web", Kind: workload.Deployment, Replicas: 9, MaxUnavailable: "2", ReadyAfter: 200 *
 		time.Millisecond, EndsAfter: 500 * time.Millisecond, Grace: time.Second},
 	{Namespace: "shop", Name: "cart", Kind: workload.Deployment, Replicas: 4, MinAvailable: "75%",
@@ -49,13 +49,13 @@ func TestRolls(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*patience)
 	defer cancel()
 	cluster := connect(t, name)
-	require.NoError(t, cluster.Deploy(ctx, rolled...))
+	require.NoError(t, cluster.Deploy(ctx, rolledWorkloads...))
 	pods, err := cluster.Watch(ctx)
 	require.NoError(t, err)
 	defer pods.Close()
 	settled := func(t *testing.T) {
-		require.NoError(t, pods.Wait(ctx, "all pods to run", func() bool { return pods.Settled(rolled...) }))
-		require.NoError(t, cluster.Budgeted(ctx, rolled...))
+		require.NoError(t, pods.Wait(ctx, "all pods to run", func() bool { return pods.Settled(rolledWorkloads...) }))
+		require.NoError(t, cluster.Budgeted(ctx, rolledWorkloads...))
 		pods.Forget()
 	}
 	cloud.atRest(t, name, "workers", size)
@@ -72,9 +72,9 @@ func TestRolls(t *testing.T) {
 			cloud.quiet(t, name) // an instance ends just before the execution that allowed it
 			took := time.Since(started)
 			seen.stop()
-			seen.kept(t, size, unavailable, batch)
-			require.NoError(t, pods.Wait(ctx, "all pods to be back", func() bool { return pods.Settled(rolled...) }))
-			keptBudgets(t, pods, rolled)
+			seen.requireKept(t, size, unavailable, batch)
+			require.NoError(t, pods.Wait(ctx, "all pods to be back", func() bool { return pods.Settled(rolledWorkloads...) }))
+			keptBudgets(t, pods, rolledWorkloads)
 			for id := range instancesOf(t, name) {
 				require.NotContains(t, before, id)
 			}
@@ -83,7 +83,7 @@ func TestRolls(t *testing.T) {
 			}
 			for _, machine := range []string{"drover-join-node", "drover-drain-node"} {
 				hooks := 0
-				for _, x := range cloud.ended(t, name, machine, started) {
+				for _, x := range cloud.endedExecutions(t, name, machine, started) {
 					require.Equal(t, "SUCCEEDED", x.Status, x.Cause)
 					if strings.Contains(x.Input, "LifecycleActionToken") { // the sweep of another test may start one that has nothing to do
 						hooks++
@@ -116,7 +116,7 @@ func TestRolls(t *testing.T) {
 				require.Equal(t, "UPDATE_ROLLBACK_COMPLETE", string(stackOf(t, name, names.PoolStack("workers")).StackStatus))
 				cloud.atRest(t, name, "workers", size+1)
 				seen.stop()
-				seen.kept(t, size, 0, 1)
+				seen.requireKept(t, size, 0, 1)
 				if i == 0 { // the second starts with a surplus node and ends one to make room
 					maps.DeleteFunc(nodes, func(id, _ string) bool { return instancesOf(t, name)[id] == "" })
 					require.GreaterOrEqual(t, len(nodes), stay, "the nodes that were there are there")
@@ -128,8 +128,8 @@ func TestRolls(t *testing.T) {
 			delete(workers, "imageID")
 			cloud.ready(t, name, cloud.upload(t, name, text(t, spec)))
 			cloud.atRest(t, name, "workers", size)
-			require.NoError(t, pods.Wait(ctx, "all pods", func() bool { return pods.Settled(rolled...) }))
-			keptBudgets(t, pods, rolled)
+			require.NoError(t, pods.Wait(ctx, "all pods", func() bool { return pods.Settled(rolledWorkloads...) }))
+			keptBudgets(t, pods, rolledWorkloads)
 		})
 	}
 

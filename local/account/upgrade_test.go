@@ -125,8 +125,8 @@ func (w *world) upgrades(cluster string) []states.Execution {
 // upgradeSteps are the steps of an upgrade by one minor version.
 var upgradeSteps = []string{"control plane to 1.36", "add-ons to the versions of the release", "nodes to the images of the release"}
 
-// made requires that an upgrade to 1.36-1 completed every step.
-func made(t *testing.T, u *status.Upgrade, origin upgrade.Origin) {
+// requireCompleted requires that an upgrade to 1.36-1 completed every step.
+func requireCompleted(t *testing.T, u *status.Upgrade, origin upgrade.Origin) {
 	t.Helper()
 	require.Equal(t, string(upgrade.Done), u.Phase, u.Message)
 	require.Equal(t, []string{
@@ -151,7 +151,7 @@ func TestScheduledUpgrade(t *testing.T) {
 	alarm(t, others, false)
 	pools := map[string]int{"workers": 2, "batch": 1}
 	// Drains take some seconds longer than CloudFormation.
-	workloads := append(slices.Clone(rolled), workload.Workload{
+	workloads := append(slices.Clone(rolledWorkloads), workload.Workload{
 		Namespace: "shop", Name: "slow", Kind: workload.Deployment, Replicas: 6, EndsAfter: 4 * time.Second, Grace: 10 * time.Second,
 	})
 	spec := cloud.older(t, name, []string{ours, others}, pool("workers", pools["workers"]), pool("batch", pools["batch"]))
@@ -211,14 +211,14 @@ func TestScheduledUpgrade(t *testing.T) {
 		require.True(t, x.Stopped.Before(s.Upgrade.Steps[2].Ended.Add(time.Second)),
 			"the step waits for drains")
 	}
-	made(t, s.Upgrade, upgrade.OriginAt)
+	requireCompleted(t, s.Upgrade, upgrade.OriginAt)
 	cloud.runs(t, name, "1.36-1")
 	require.True(t, sounds(t, ours))
 	require.True(t, sounds(t, others))
 	for pool, size := range pools {
 		cloud.atRest(t, name, pool, size)
 		observers[pool].stop()
-		observers[pool].kept(t, size, 0, 1)
+		observers[pool].requireKept(t, size, 0, 1)
 	}
 	require.NoError(t, pods.Wait(ctx, "all pods to be back", func() bool { return pods.Settled(workloads...) }))
 	keptBudgets(t, pods, workloads)
@@ -269,7 +269,7 @@ func TestEKSFailsAnUpgrade(t *testing.T) {
 	require.Equal(t, sfntypes.ExecutionStatusSucceeded, again.Status, aws.ToString(again.Cause))
 	stored, err = cloud.state.Status(t.Context(), name)
 	require.NoError(t, err)
-	made(t, stored.Status.Upgrade, upgrade.OriginCommand)
+	requireCompleted(t, stored.Status.Upgrade, upgrade.OriginCommand)
 	require.Equal(t, status.Ready, stored.Status.Phase, stored.Status.Message)
 	require.Len(t, stored.Status.Upgrades, 2)
 	require.True(t, sounds(t, ours))

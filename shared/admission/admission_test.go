@@ -16,8 +16,8 @@ import (
 	"github.com/drover-run/drover/shared/store/storetest"
 )
 
-// admitted is the status of a cluster that was planned with a version of its spec.
-func admitted(version string, phase status.Phase) func(*status.Status) {
+// admittedStatus is the status of a cluster that was planned with a version of its spec.
+func admittedStatus(version string, phase status.Phase) func(*status.Status) {
 	return func(s *status.Status) {
 		s.Phase, s.PlannedVersion, s.ObservedVersion = phase, version, version
 		s.Set(status.Condition{Type: status.Converged, Status: "True", Reason: status.ReasonUpToDate}, noon)
@@ -38,14 +38,14 @@ func TestAdmitValidSpec(t *testing.T) {
 	})
 	t.Run("names the execution after the planned version too", func(t *testing.T) {
 		f := newFixture()
-		f.set(t, admitted("version-0", status.Ready))
+		f.set(t, admittedStatus("version-0", status.Ready))
 		f.upload(spec)
 		require.NoError(t, f.admitter.Admit(t.Context(), "demo"))
 		require.Equal(t, []string{`demo "version-1" after "version-0"`}, f.started)
 	})
 	t.Run("starts nothing if that version was planned", func(t *testing.T) {
 		f := newFixture()
-		f.set(t, admitted(f.upload(spec), status.Ready))
+		f.set(t, admittedStatus(f.upload(spec), status.Ready))
 		require.NoError(t, f.admitter.Admit(t.Context(), "demo"))
 		require.Empty(t, f.started)
 		require.Equal(t, status.Ready, f.status(t).Phase)
@@ -53,7 +53,7 @@ func TestAdmitValidSpec(t *testing.T) {
 	t.Run("starts another execution if that version was rejected", func(t *testing.T) {
 		f := newFixture()
 		version := f.upload(spec)
-		f.set(t, admitted(version, status.Ready))
+		f.set(t, admittedStatus(version, status.Ready))
 		f.set(t, func(s *status.Status) {
 			s.RejectSpec(version, status.ReasonSpecInvalid, "a slow copy", noon.Add(time.Second))
 		})
@@ -63,14 +63,14 @@ func TestAdmitValidSpec(t *testing.T) {
 	t.Run("starts nothing if its release is unusable", func(t *testing.T) {
 		f := newFixture()
 		version := f.upload(spec)
-		f.set(t, admitted(version, status.Ready))
+		f.set(t, admittedStatus(version, status.Ready))
 		f.set(t, func(s *status.Status) { s.RejectSpec(version, status.ReasonReleaseUnusable, "no r1", noon) })
 		require.NoError(t, f.admitter.Admit(t.Context(), "demo"))
 		require.Empty(t, f.started, "planning rejected it, and the release's upload starts another execution")
 	})
 	t.Run("ignores the rejection of an older version", func(t *testing.T) {
 		f := newFixture()
-		f.set(t, admitted("version-0", status.Ready))
+		f.set(t, admittedStatus("version-0", status.Ready))
 		f.set(t, func(s *status.Status) { s.RejectSpec("version-0", status.ReasonSpecInvalid, "no zone", noon) })
 		f.upload(spec)
 		require.NoError(t, f.admitter.Admit(t.Context(), "demo"))
@@ -88,7 +88,7 @@ func TestAdmitValidSpec(t *testing.T) {
 	})
 	t.Run("reports that a pause lets operations in flight finish", func(t *testing.T) {
 		f := newFixture()
-		f.set(t, admitted("version-0", status.Converging))
+		f.set(t, admittedStatus("version-0", status.Converging))
 		f.upload(spec + "  paused: true\n")
 		require.NoError(t, f.admitter.Admit(t.Context(), "demo"))
 		require.Contains(t, f.status(t).Message, "spec.paused is true")
@@ -104,7 +104,7 @@ func TestAdmitUnusableSpec(t *testing.T) {
 	} {
 		t.Run(name+" changes only the status", func(t *testing.T) {
 			f := newFixture()
-			f.set(t, admitted("version-0", status.Ready))
+			f.set(t, admittedStatus("version-0", status.Ready))
 			version := f.upload(test.body)
 			require.NoError(t, f.admitter.Admit(t.Context(), "demo"))
 			s := f.status(t)
@@ -142,7 +142,7 @@ func TestAdmitUnusableSpec(t *testing.T) {
 func TestAdmitDeletedSpec(t *testing.T) {
 	t.Run("starts an execution after the planned version", func(t *testing.T) {
 		f := newFixture()
-		f.set(t, admitted("version-1", status.Ready))
+		f.set(t, admittedStatus("version-1", status.Ready))
 		require.NoError(t, f.admitter.Admit(t.Context(), "demo"))
 		require.Equal(t, []string{`demo "" after "version-1"`}, f.started)
 		s := f.status(t)
@@ -255,7 +255,7 @@ func TestAdmitReturnsErrors(t *testing.T) {
 		}, false},
 		"of reading the status of a deleted spec": {func(_ *testing.T, f *fixture) { f.objects.Refuse("Get", "AccessDenied") }, false},
 		"of writing the status of a deleted spec": {func(t *testing.T, f *fixture) {
-			f.set(t, admitted("version-1", status.Ready))
+			f.set(t, admittedStatus("version-1", status.Ready))
 			f.objects.Refuse("Put", "AccessDenied")
 		}, false},
 	} {
@@ -274,7 +274,7 @@ func TestAdmitReturnsErrors(t *testing.T) {
 	})
 	t.Run("of starting the execution of a deletion", func(t *testing.T) {
 		f := newFixture()
-		f.set(t, admitted("version-1", status.Ready))
+		f.set(t, admittedStatus("version-1", status.Ready))
 		f.startErr = errors.New("throttled")
 		require.ErrorIs(t, f.admitter.Admit(t.Context(), "demo"), f.startErr)
 	})

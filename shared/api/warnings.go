@@ -24,8 +24,8 @@ func (w SpecWarnings) Lines() []string { return slices.Concat(w.Network, w.Addon
 // cluster's own add-ons count, and CoreDNS, which every EKS cluster runs.
 // https://docs.aws.amazon.com/eks/latest/userguide/managing-coredns.html
 func Warnings(c *Cluster, r *Release) SpecWarnings {
-	var defaults []Addon
-	if defaults = []Addon{{Name: "coredns"}}; r != nil {
+	defaults := []Addon{{Name: "coredns"}}
+	if r != nil {
 		defaults = r.Spec.Addons
 	}
 	return SpecWarnings{

@@ -62,9 +62,9 @@ func (r reference) minutes(zone *time.Location, l calendar.Limits, from, until t
 	return m
 }
 
-// walked returns the periods whose minutes the test walks through, and the clock changes of a zone within two years. There is a period
+// walkMinutes returns the periods whose minutes the test walks through, and the clock changes of a zone within two years. There is a period
 // around each clock change, and one around each limit. Every window starts before the end of a period.
-func walked(zone *time.Location, l calendar.Limits, from, until time.Time) (periods []calendar.Span, changes []time.Time) {
+func walkMinutes(zone *time.Location, l calendar.Limits, from, until time.Time) (periods []calendar.Span, changes []time.Time) {
 	const day = 24 * time.Hour
 	for _, change := from.In(zone).ZoneBounds(); change.Before(until); _, change = change.ZoneBounds() {
 		changes = append(changes, change)
@@ -137,7 +137,7 @@ func TestOpenMinuteByMinute(t *testing.T) {
 				t.Parallel()
 				for _, l := range []calendar.Limits{{}, limits} {
 					window := w.window(zone, w.duration)
-					periods, changes := walked(zone, l, from, until)
+					periods, changes := walkMinutes(zone, l, from, until)
 					require.Len(t, changes, 4)
 					for _, period := range periods {
 						m := reference{w.starts, w.duration, w.opensLate}.minutes(zone, l, period.From, period.Until)

@@ -30,7 +30,7 @@ func TestBudgetCounts(t *testing.T) {
 			require.Equal(t, c.unready, b.Counts(NewPod(pod("a", unready))))
 			require.True(t, b.Covers(NewPod(pod("a"))))
 			require.False(t, b.Covers(NewPod(pod("a", in("other")))))
-			require.False(t, b.Covers(NewPod(pod("a", labeled("app", "db")))))
+			require.False(t, b.Covers(NewPod(pod("a", withLabel("app", "db")))))
 		})
 	}
 }

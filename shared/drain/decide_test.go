@@ -35,7 +35,7 @@ func pod(name string, change ...func(*corev1.Pod)) *corev1.Pod {
 	return p
 }
 
-func owned(kind string) func(*corev1.Pod) {
+func withOwner(kind string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.OwnerReferences[0].Kind = kind }
 }
 func orphan(p *corev1.Pod) { p.OwnerReferences = nil }
@@ -52,10 +52,10 @@ func phase(phase corev1.PodPhase) func(*corev1.Pod) {
 func grace(seconds int64) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = &seconds }
 }
-func deleted(ago time.Duration) func(*corev1.Pod) {
+func deletedAt(ago time.Duration) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { at := metav1.NewTime(now.Add(-ago)); p.DeletionTimestamp = &at }
 }
-func labeled(key, value string) func(*corev1.Pod) {
+func withLabel(key, value string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Labels = map[string]string{key: value} }
 }
 func in(namespace string) func(*corev1.Pod) { return func(p *corev1.Pod) { p.Namespace = namespace } }
@@ -96,7 +96,7 @@ func view(pods []*corev1.Pod, budgets ...*policyv1.PodDisruptionBudget) View {
 	return v
 }
 
-func sent(d Decision) []string {
+func sentLines(d Decision) []string {
 	out := []string{}
 	for _, r := range d.Send {
 		text := "evict"
@@ -145,17 +145,17 @@ func TestDecide(t *testing.T) {
 		},
 		"mirror, static, daemon and finished pods stay": {
 			policy: patient, view: view([]*corev1.Pod{
-				pod("a", mirror), pod("b", owned("Node")), pod("c", owned("DaemonSet")), pod("d", phase(corev1.PodSucceeded)),
+				pod("a", mirror), pod("b", withOwner("Node")), pod("c", withOwner("DaemonSet")), pod("d", phase(corev1.PodSucceeded)),
 				pod("e", phase(corev1.PodFailed), orphan),
 			}),
 			room: 9, send: []string{}, blocked: none, stuck: none,
 		},
 		"a hanging daemon pod does not block": {
-			policy: patient, view: view([]*corev1.Pod{pod("a", owned("DaemonSet"), deleted(0))}), room: 9, send: []string{}, blocked: none,
+			policy: patient, view: view([]*corev1.Pod{pod("a", withOwner("DaemonSet"), deletedAt(0))}), room: 9, send: []string{}, blocked: none,
 			stuck: none,
 		},
 		"a deleted finished pod does not block": {
-			policy: patient, view: view([]*corev1.Pod{pod("a", phase(corev1.PodSucceeded), deleted(0))}), room: 9, send: []string{},
+			policy: patient, view: view([]*corev1.Pod{pod("a", phase(corev1.PodSucceeded), deletedAt(0))}), room: 9, send: []string{},
 			blocked: none, stuck: none,
 		},
 		"an unmanaged pod is evicted": {
@@ -193,7 +193,7 @@ func TestDecide(t *testing.T) {
 			room: 9, send: []string{"evict b"}, blocked: []string{"shop/a: " + BudgetEmpty.String() + " [shop/web]"}, left: 2, stuck: none,
 		},
 		"an empty selector selects the whole namespace": {
-			policy: patient, view: view([]*corev1.Pod{pod("a", labeled("x", "y"))}, budget("all", 0, selects(&metav1.LabelSelector{}))), room: 9,
+			policy: patient, view: view([]*corev1.Pod{pod("a", withLabel("x", "y"))}, budget("all", 0, selects(&metav1.LabelSelector{}))), room: 9,
 			send: []string{}, blocked: []string{"shop/a: " + BudgetEmpty.String() + " [shop/all]"}, left: 1, stuck: none,
 		},
 		"no selector selects nothing": {
@@ -210,7 +210,7 @@ func TestDecide(t *testing.T) {
 		},
 		"a selector with expressions": {
 			policy: patient, view: view([]*corev1.Pod{
-				pod("a"), pod("b", labeled("app", "db")),
+				pod("a"), pod("b", withLabel("app", "db")),
 			}, budget("b", 0, selects(&metav1.LabelSelector{
 				MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: "NotIn", Values: []string{"db"}}},
 			}))), room: 9,
@@ -218,7 +218,7 @@ func TestDecide(t *testing.T) {
 		},
 		"two budgets block, and both are named": {
 			policy: patient, view: view([]*corev1.Pod{
-				pod("a"), pod("b", labeled("app", "db")),
+				pod("a"), pod("b", withLabel("app", "db")),
 			}, budget("web", 5), budget("all", 5, selects(&metav1.LabelSelector{}))), room: 9,
 			send: []string{"evict b"}, blocked: []string{"shop/a: " + ManyBudgets.String() + " [shop/all shop/web]"}, left: 2, stuck: none,
 		},
@@ -252,15 +252,15 @@ func TestDecide(t *testing.T) {
 		},
 		"few evictions at a time under one budget": {
 			policy: patient,
-			view:   view([]*corev1.Pod{pod("a"), pod("b"), pod("c"), pod("d"), pod("e"), pod("f", labeled("app", "db"))}, budget("web", 9)),
+			view:   view([]*corev1.Pod{pod("a"), pod("b"), pod("c"), pod("d"), pod("e"), pod("f", withLabel("app", "db"))}, budget("web", 9)),
 			room:   9, send: []string{"evict a", "evict b", "evict c", "evict d", "evict f"}, blocked: none, left: 6, stuck: none,
 		},
 		"terminating pods are waited for": {
-			policy: patient, view: view([]*corev1.Pod{pod("a", deleted(-10*time.Second)), pod("b", deleted(59*time.Second))}), room: 9,
+			policy: patient, view: view([]*corev1.Pod{pod("a", deletedAt(-10*time.Second)), pod("b", deletedAt(59*time.Second))}), room: 9,
 			send: []string{}, blocked: none, left: 2, stuck: none,
 		},
 		"a stuck pod is not waited for": {
-			policy: patient, view: view([]*corev1.Pod{pod("a", deleted(60*time.Second))}), room: 9, send: []string{}, blocked: none,
+			policy: patient, view: view([]*corev1.Pod{pod("a", deletedAt(60*time.Second))}), room: 9, send: []string{}, blocked: none,
 			stuck: []string{"shop/a"},
 		},
 		"no pod is left": {policy: patient, view: view(nil), room: 9, send: []string{}, blocked: none, stuck: none},
@@ -287,7 +287,7 @@ func TestDecide(t *testing.T) {
 		},
 		"pods that can be evicted are not forced": {
 			policy: forced, after: 600 * time.Second,
-			view: view([]*corev1.Pod{pod("a"), pod("b"), pod("c", labeled("app", "db"))}, budget("web", 1)), room: 9,
+			view: view([]*corev1.Pod{pod("a"), pod("b"), pod("c", withLabel("app", "db"))}, budget("web", 1)), room: 9,
 			send: []string{"evict a", "delete b in 30s", "evict c"}, blocked: none, left: 3, stuck: none,
 		},
 		"everything that blocks can be forced": {
@@ -298,7 +298,7 @@ func TestDecide(t *testing.T) {
 			send: []string{"delete a in 30s", "delete b in 30s", "delete c in 30s"}, blocked: none, left: 3, stuck: none,
 		},
 		"a terminating pod is not deleted again": {
-			policy: forced, after: 700 * time.Second, view: view([]*corev1.Pod{pod("a", deleted(-10*time.Second))}), room: 9, send: []string{},
+			policy: forced, after: 700 * time.Second, view: view([]*corev1.Pod{pod("a", deletedAt(-10*time.Second))}), room: 9, send: []string{},
 			blocked: none, left: 1, stuck: none,
 		},
 		"without a timeout there is no deadline": {
@@ -316,13 +316,13 @@ func TestDecide(t *testing.T) {
 		"the policy Continue leaves the rest": {
 			policy: with(func(p *Policy) {
 				p.Timeout, p.OnTimeout = 600, Continue
-			}), after: 600 * time.Second, view: view([]*corev1.Pod{pod("a"), pod("b", labeled("app", "db"))}, budget("web", 0)), room: 9,
+			}), after: 600 * time.Second, view: view([]*corev1.Pod{pod("a"), pod("b", withLabel("app", "db"))}, budget("web", 0)), room: 9,
 			send: []string{}, blocked: []string{"shop/a: " + BudgetEmpty.String() + " [shop/web]"}, left: 2, stuck: none, over: true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := Decide(now, Task{Policy: c.policy, Started: now.Add(-c.after)}, c.view, c.room)
-			require.Equal(t, c.send, sent(got))
+			require.Equal(t, c.send, sentLines(got))
 			var blocked, stuck []string
 			for _, b := range got.Blocked {
 				text := b.Pod + ": " + b.Why.String()
@@ -405,7 +405,7 @@ func TestDecideCountsRequestsInFlight(t *testing.T) {
 			v := view(three, budget("web", c.allowed))
 			v.Tries = c.tries
 			got := Decide(now, Task{Policy: c.policy, Started: now.Add(-time.Hour)}, v, 9)
-			require.Equal(t, c.send, sent(got))
+			require.Equal(t, c.send, sentLines(got))
 			next := time.Duration(0)
 			if !got.Next.IsZero() {
 				next = got.Next.Sub(now)
@@ -467,7 +467,7 @@ func TestDecideWaitsForLoadBalancers(t *testing.T) {
 
 	policy.LoadBalancerWait, policy.Timeout, policy.OnTimeout = 3600, 600, Force
 	got = Decide(now, Task{Policy: policy, Started: now.Add(-600 * time.Second)}, v, 9)
-	require.Equal(t, []string{"evict a"}, sent(got), "the drain's timeout is earlier")
+	require.Equal(t, []string{"evict a"}, sentLines(got), "the drain's timeout is earlier")
 	require.Zero(t, got.EvictionsFrom)
 }
 
@@ -477,7 +477,7 @@ func TestDecideBoundsRequestsInFlight(t *testing.T) {
 		for i := range inFlight {
 			v.Tries[types.UID(string(rune('a'+i)))] = Try{Budget: "shop/web", InFlight: true}
 		}
-		require.Equal(t, want, sent(Decide(now, Task{Policy: patient, Started: now}, v, 9)), inFlight)
+		require.Equal(t, want, sentLines(Decide(now, Task{Policy: patient, Started: now}, v, 9)), inFlight)
 	}
 }
 

@@ -14,7 +14,7 @@ func TestDecideNext(t *testing.T) {
 	forced := Policy{Timeout: 600, OnTimeout: Force, DeleteEmptyDirData: true}
 	d := Decide(now, Task{Policy: forced, Started: now}, view([]*corev1.Pod{pod("a")}, budget("web", 0)), 9)
 	require.Equal(t, now.Add(600*time.Second), d.Next, "the deadline")
-	d = Decide(now, Task{Policy: forced, Started: now}, view([]*corev1.Pod{pod("a", deleted(0))}), 9)
+	d = Decide(now, Task{Policy: forced, Started: now}, view([]*corev1.Pod{pod("a", deletedAt(0))}), 9)
 	require.Equal(t, now.Add(60*time.Second), d.Next, "then the pod is stuck")
 	d = Decide(now, Task{Policy: patient, Started: now}, view([]*corev1.Pod{pod("a")}, budget("web", 0)), 9)
 	require.Zero(t, d.Next, "only an event changes the decision")
@@ -42,7 +42,7 @@ func TestDecideEstimate(t *testing.T) {
 		"of the longest slot": {
 			view([]*corev1.Pod{pod("a", grace(20)), pod("b", grace(5)), pod("c", grace(18))}, budget("web", 0, twoSlots)), 23 * time.Second,
 		},
-		"a terminating pod's rest": {view([]*corev1.Pod{pod("a", deleted(-7*time.Second))}), 7 * time.Second},
+		"a terminating pod's rest": {view([]*corev1.Pod{pod("a", deletedAt(-7*time.Second))}), 7 * time.Second},
 		"unknown if a budget never allows any": {view([]*corev1.Pod{pod("a")}, budget("web", 0, func(b *policyv1.PodDisruptionBudget) {
 			b.Status.DesiredHealthy = 10
 		})), -1},
@@ -67,11 +67,11 @@ func TestDecideStalled(t *testing.T) {
 		"stalled if another node's replacement does not start": {[]*corev1.Pod{running}, 0, 0, true},
 		"not while the budget allows a disruption":             {[]*corev1.Pod{running}, 1, 0, false},
 		"not while a pod under the budget terminates": {
-			[]*corev1.Pod{running, pod("b", deleted(-7*time.Second))}, 0, 0, false,
+			[]*corev1.Pod{running, pod("b", deletedAt(-7*time.Second))}, 0, 0, false,
 		},
 		"not while a pod under the budget is evicted now": {[]*corev1.Pod{running, pod("c")}, 1, 0, false},
 		"stalled while pods without the budget leave": {
-			[]*corev1.Pod{running, pod("c", labeled("app", "db"))}, 0, 0, true,
+			[]*corev1.Pod{running, pod("c", withLabel("app", "db"))}, 0, 0, true,
 		},
 		"not while the last evicted pod is being replaced": {[]*corev1.Pod{running}, 0, 29 * time.Second, false},
 		"stalled if that takes too long":                   {[]*corev1.Pod{running}, 0, 31 * time.Second, true},

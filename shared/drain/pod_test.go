@@ -111,7 +111,7 @@ func TestNewPodClaims(t *testing.T) {
 		"a daemon pod's ephemeral volume": {"DaemonSet", []corev1.VolumeSource{claim, own}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			require.Equal(t, c.want, NewPod(pod("a", owned(c.kind), func(p *corev1.Pod) {
+			require.Equal(t, c.want, NewPod(pod("a", withOwner(c.kind), func(p *corev1.Pod) {
 				for _, v := range c.volumes {
 					p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{VolumeSource: v})
 				}
@@ -152,7 +152,8 @@ func TestDecideSparesReturnedPods(t *testing.T) {
 			if c.sent {
 				want = []string{"evict a", "evict b"}
 			}
-			require.Equal(t, want, sent(got), "a pod without the toleration bypassed the scheduler, or was created while the node was not cordoned")
+			require.Equal(t, want, sentLines(got),
+				"a pod without the toleration bypassed the scheduler, or was created while the node was not cordoned")
 			next := time.Duration(0)
 			if !got.Next.IsZero() {
 				next = got.Next.Sub(cordoned)

@@ -24,15 +24,15 @@ func TestDescribe(t *testing.T) {
 	require.Contains(t, r.Summary(), "70 pods are left, 0 of them terminating; blocked: shop/p00: its disruption budget allows no disruption "+
 		"now (shop/web); ")
 	require.Less(t, len(r.Summary()), 1000)
-	Describe(&r, Decide(now, Task{Policy: patient, Started: now}, view([]*corev1.Pod{pod("a", deleted(0)), pod("b", deleted(0))}), 9))
+	Describe(&r, Decide(now, Task{Policy: patient, Started: now}, view([]*corev1.Pod{pod("a", deletedAt(0)), pod("b", deletedAt(0))}), 9))
 	require.Equal(t, "2 pods are left, 2 of them terminating (shop/a, shop/b)", r.Summary())
 	Describe(&r, Decide(now, Task{Policy: patient, Started: now}, view(nil), 9))
 	require.Equal(t, "no pods are left", r.Summary())
 	Describe(&r, Decide(now, Task{Policy: patient, Started: now}, view([]*corev1.Pod{pod("a")}, budget("web", 1), budget("web2", 1)), 9))
 	require.Nil(t, r.EstimateSeconds, "unknown")
 	hung := []*corev1.Pod{
-		pod("c", deleted(time.Hour)), pod("a", deleted(time.Hour)), pod("d", deleted(time.Hour)), pod("b", deleted(time.Hour)),
-		pod("e", deleted(time.Hour)),
+		pod("c", deletedAt(time.Hour)), pod("a", deletedAt(time.Hour)), pod("d", deletedAt(time.Hour)), pod("b", deletedAt(time.Hour)),
+		pod("e", deletedAt(time.Hour)),
 	}
 	Describe(&r, Decide(now, Task{Policy: patient, Started: now}, view(hung), 9))
 	require.Equal(t, []string{"shop/a", "shop/b", "shop/c", "shop/d", "shop/e"}, r.Stuck)

@@ -25,12 +25,12 @@ func TestSystemPod(t *testing.T) {
 	}{
 		"critical for the cluster":    {of(kube, priority(2_000_000_000)), true},
 		"critical for its node":       {of(kube, priority(2_000_001_000)), true},
-		"of an add-on of EKS":         {of(kube, labeled("app.kubernetes.io/managed-by", "EKS")), true},
-		"a component of EKS":          {of(kube, labeled("eks.amazonaws.com/component", "coredns")), true},
+		"of an add-on of EKS":         {of(kube, withLabel("app.kubernetes.io/managed-by", "EKS")), true},
+		"a component of EKS":          {of(kube, withLabel("eks.amazonaws.com/component", "coredns")), true},
 		"with a local volume":         {of(system, emptyDir), true},
 		"not with a lower priority":   {of(kube, priority(1_999_999_999)), false},
 		"not without a priority":      {of(kube), false},
-		"not managed by another tool": {of(kube, labeled("app.kubernetes.io/managed-by", "Helm")), false},
+		"not managed by another tool": {of(kube, withLabel("app.kubernetes.io/managed-by", "Helm")), false},
 		"not in another namespace":    {of(important), false},
 		"not with a claim": {
 			of(system, volume(corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{}})), false,
@@ -53,7 +53,7 @@ func TestNeedsSystem(t *testing.T) {
 		"a pod on a node":      {[]func(*corev1.Pod){placed}, true},
 		"not one on no node":   {nil, false},
 		"not a system pod":     {[]func(*corev1.Pod){placed, system}, false},
-		"not a DaemonSet pod":  {[]func(*corev1.Pod){placed, owned("DaemonSet")}, false},
+		"not a DaemonSet pod":  {[]func(*corev1.Pod){placed, withOwner("DaemonSet")}, false},
 		"not a mirror pod":     {[]func(*corev1.Pod){placed, mirror}, false},
 		"not a pod that ended": {[]func(*corev1.Pod){placed, phase(corev1.PodSucceeded)}, false},
 	} {
@@ -81,7 +81,7 @@ func TestDecideServed(t *testing.T) {
 			deletes, view([]*corev1.Pod{pod("a", system), pod("b", system)}, all("dns", 1)), false,
 		},
 		"not while a system pod terminates": {
-			deletes, view([]*corev1.Pod{pod("a", system), pod("b", system, deleted(0))}, all("dns", 0)), false,
+			deletes, view([]*corev1.Pod{pod("a", system), pod("b", system, deletedAt(0))}, all("dns", 0)), false,
 		},
 		"not while another pod is left": {
 			deletes, view([]*corev1.Pod{pod("a", system), pod("b")}, all("dns", 0), budget("web", 0)), false,

@@ -40,8 +40,8 @@ var rights = map[string][]string{
 	},
 }
 
-// applied is the RBAC part of an object that is sent to the API server.
-type applied struct {
+// appliedObject is the RBAC part of an object that is sent to the API server.
+type appliedObject struct {
 	Kind     string
 	Metadata struct{ Name string }
 	Rules    []map[string][]string
@@ -58,7 +58,7 @@ func TestGrantedRights(t *testing.T) {
 				http.Error(w, "not an apply", http.StatusBadRequest)
 				return
 			}
-			var object applied
+			var object appliedObject
 			if err := json.Unmarshal(body, &object); err != nil {
 				http.Error(w, err.Error(), http.StatusBadRequest)
 				return

@@ -87,8 +87,8 @@ func listen(s *services, out io.Writer) *notification.Notifier {
 	return notification.New(sns.NewTopic(cfg, "arn:aws:sns:eu-west-1:1:topic"), eventbridge.NewBus(cfg, names.Bus), out, time.Now)
 }
 
-// blocked is a change with one notice for each node.
-func blocked(nodes int) (before, after *status.Status) {
+// blockedNodes is a change with one notice for each node.
+func blockedNodes(nodes int) (before, after *status.Status) {
 	before, after = &status.Status{Phase: status.Ready}, &status.Status{Phase: status.Ready}
 	for i := range nodes {
 		id := fmt.Sprint("i-", i)
@@ -107,7 +107,7 @@ func TestRefusedEvents(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &services{refused: refused}
-			before, after := blocked(12)
+			before, after := blockedNodes(12)
 			sent := map[string]bool{}
 			err := listen(s, io.Discard).StatusChanging(t.Context(), "demo", before, after, sent)
 			require.Equal(t, "ThrottlingException", fault.Code(err))
@@ -119,7 +119,7 @@ func TestRefusedEvents(t *testing.T) {
 	}
 	t.Run("are sent again by the next try", func(t *testing.T) {
 		s := &services{refused: func(call, i int) bool { return call == 0 && i == 1 }}
-		before, after := blocked(2)
+		before, after := blockedNodes(2)
 		sent, listeners := map[string]bool{}, listen(s, io.Discard)
 		require.Error(t, listeners.StatusChanging(t.Context(), "demo", before, after, sent))
 		require.NoError(t, listeners.StatusChanging(t.Context(), "demo", before, after, sent))
@@ -130,7 +130,7 @@ func TestRefusedEvents(t *testing.T) {
 	})
 	t.Run("have the bus and the source of drover", func(t *testing.T) {
 		s := &services{}
-		before, after := blocked(12)
+		before, after := blockedNodes(12)
 		require.NoError(t, listen(s, io.Discard).StatusChanging(t.Context(), "demo", before, after, map[string]bool{}))
 		require.Len(t, s.entries, 12)
 		require.Equal(t, 2, s.calls, "ten entries a call")

@@ -15,14 +15,14 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// judged is an account with findings.
-type judged struct {
+// judgedAccount is an account with findings.
+type judgedAccount struct {
 	found []doctor.Finding
 	err   error
 	asked int
 }
 
-func (j *judged) Examine(context.Context, *api.Cluster) ([]doctor.Finding, error) {
+func (j *judgedAccount) Examine(context.Context, *api.Cluster) ([]doctor.Finding, error) {
 	j.asked++
 	return j.found, j.err
 }
@@ -34,7 +34,7 @@ func TestAccountBeforeTheFirstCreation(t *testing.T) {
 		{Check: doctor.VPCQuota, Level: doctor.Blocks, Message: "5 of 5 VPCs are used", Fix: "raise it"},
 	}
 	creates := plan.Plan{Changes: []plan.Change{{Stack: names.Network, Operation: plan.Create}}}
-	examine := func(t *testing.T, account *judged, changes plan.Plan, stacks map[string]string) error {
+	examine := func(t *testing.T, account *judgedAccount, changes plan.Plan, stacks map[string]string) error {
 		t.Helper()
 		o := Outcome{Plan: changes, work: work{cluster: "demo", deployed: map[string]stack.Deployed{}}}
 		for name, status := range stacks {
@@ -49,7 +49,7 @@ func TestAccountBeforeTheFirstCreation(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var stopped *Stop
-			require.ErrorAs(t, examine(t, &judged{found: blocking}, creates, stacks), &stopped)
+			require.ErrorAs(t, examine(t, &judgedAccount{found: blocking}, creates, stacks), &stopped)
 			require.Equal(t, status.ReasonAccountNotReady, stopped.Reason)
 			require.Contains(t, stopped.Message, "\nVPCQuota: 5 of 5 VPCs are used: raise it\n")
 			require.NotContains(t, stopped.Message, "few", "a warning does not block")
@@ -67,18 +67,18 @@ func TestAccountBeforeTheFirstCreation(t *testing.T) {
 		"is not read when one stack of two was built": {creates, map[string]string{"a": stack.UpdateComplete, "b": stack.RollbackComplete}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			account := &judged{found: blocking}
+			account := &judgedAccount{found: blocking}
 			require.NoError(t, examine(t, account, test.changes, test.stacks))
 			require.Zero(t, account.asked)
 		})
 	}
 	t.Run("that has room lets the creation begin", func(t *testing.T) {
-		account := &judged{found: blocking[:2]}
+		account := &judgedAccount{found: blocking[:2]}
 		require.NoError(t, examine(t, account, creates, nil))
 		require.Equal(t, 1, account.asked)
 	})
 	t.Run("that cannot be read fails the plan", func(t *testing.T) {
-		account := &judged{err: errors.New("throttled")}
+		account := &judgedAccount{err: errors.New("throttled")}
 		require.ErrorIs(t, examine(t, account, creates, nil), account.err)
 	})
 }

@@ -61,7 +61,7 @@ func TestStacksThatAClusterMayHave(t *testing.T) {
 }
 
 func TestPlanOverAnEarlierStatus(t *testing.T) {
-	retry := planned.Add(time.Hour)
+	retry := planTime.Add(time.Hour)
 	changes := plan.Plan{Changes: []plan.Change{{Stack: names.Network, Operation: plan.Update}}}
 	for name, test := range map[string]struct {
 		good, newest string
@@ -83,10 +83,10 @@ func TestPlanOverAnEarlierStatus(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := withSpec(t)
 			s.status = &status.Status{GoodVersion: "v1", PlannedVersion: "v1", Failures: 2, RetryAt: &retry}
-			s.status.Refuse(status.ReasonRollRefused, "there is no pool b", planned)
+			s.status.Refuse(status.ReasonRollRefused, "there is no pool b", planTime)
 			w := work{cluster: "demo", version: test.good, newest: test.newest, resolved: &api.Cluster{}, rendered: &render.Output{},
 				record: test.record}
-			(&Outcome{Plan: changes, work: w}).Record(s.status, "mine", planned)
+			(&Outcome{Plan: changes, work: w}).Record(s.status, "mine", planTime)
 			require.Equal(t, test.failures, s.status.Failures)
 			require.Equal(t, test.refusal, s.status.Condition(status.RequestAccepted) != nil)
 			require.Equal(t, test.phase, s.status.Phase)
@@ -98,7 +98,7 @@ func TestPlanOverAnEarlierStatus(t *testing.T) {
 			s := withSpec(t)
 			s.status = &status.Status{GoodVersion: "v1", RetryAt: &retry}
 			w := work{cluster: "demo", version: version, newest: version, resolved: &api.Cluster{}, rendered: &render.Output{}}
-			(&Outcome{work: w}).Record(s.status, "mine", planned)
+			(&Outcome{work: w}).Record(s.status, "mine", planTime)
 			require.Equal(t, kept, s.status.RetryAt != nil, version)
 		}
 	})
@@ -108,12 +108,12 @@ func TestPlanOverAnEarlierStatus(t *testing.T) {
 func TestStatusOfAPoolThatThePlanDeletes(t *testing.T) {
 	const pool = "pool-old"
 	changes := plan.Plan{Changes: []plan.Change{{Stack: pool, Operation: plan.Delete}}}
-	w := work{cluster: "demo", version: "v1", newest: "v1", readAt: planned, resolved: &api.Cluster{}, rendered: &render.Output{},
+	w := work{cluster: "demo", version: "v1", newest: "v1", readAt: planTime, resolved: &api.Cluster{}, rendered: &render.Output{},
 		deployed: map[string]stack.Deployed{pool: {Status: stack.CreateComplete}}}
 	s := &status.Status{}
-	(&Outcome{Plan: changes, work: w}).Record(s, "mine", planned)
-	require.Equal(t, []status.Stack{{Name: pool, Status: stack.CreateComplete, Since: planned, ReportedAt: planned}}, s.Stacks)
-	begin, end := planned.Truncate(time.Second).Add(time.Second), planned.Add(time.Minute)
+	(&Outcome{Plan: changes, work: w}).Record(s, "mine", planTime)
+	require.Equal(t, []status.Stack{{Name: pool, Status: stack.CreateComplete, Since: planTime, ReportedAt: planTime}}, s.Stacks)
+	begin, end := planTime.Truncate(time.Second).Add(time.Second), planTime.Add(time.Minute)
 	s.EndStack(status.Stack{Name: pool}, status.StackReport{Status: stack.DeleteComplete, At: end, Event: true})
 	late := status.StackEvent{Stack: pool, Status: stack.DeleteInProgress, At: begin}
 	require.False(t, s.RecordStack(late))
@@ -122,7 +122,7 @@ func TestStatusOfAPoolThatThePlanDeletes(t *testing.T) {
 
 // The event of an upload may be lost: then planning accepts it.
 func TestPlanningAcceptsSpec(t *testing.T) {
-	before := status.Upload{Version: "v1", UploadedAt: planned}
+	before := status.Upload{Version: "v1", UploadedAt: planTime}
 	for name, test := range map[string]struct {
 		uploaded time.Duration
 		rejected *Stop
@@ -135,9 +135,9 @@ func TestPlanningAcceptsSpec(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &status.Status{Accepted: &before}
-			w := work{version: "v2", newest: "v2", uploadedAt: planned.Add(test.uploaded), rejected: test.rejected, resolved: &api.Cluster{},
+			w := work{version: "v2", newest: "v2", uploadedAt: planTime.Add(test.uploaded), rejected: test.rejected, resolved: &api.Cluster{},
 				rendered: &render.Output{}}
-			(&Outcome{work: w}).Record(s, "mine", planned)
+			(&Outcome{work: w}).Record(s, "mine", planTime)
 			require.Equal(t, test.want, s.AcceptedVersion())
 		})
 	}

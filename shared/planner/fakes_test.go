@@ -29,7 +29,7 @@ const specOfA = specWithoutPools + `  pools:
     - {name: a, instanceTypes: [m7i.large], minSize: 1, maxSize: 3, rollAt: "2026-11-27T12:00:00Z"}
 `
 
-var planned = time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
+var planTime = time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
 
 // cluster is one cluster in memory, as planning reads it.
 type cluster struct {
@@ -58,7 +58,7 @@ func withSpec(t *testing.T) *cluster {
 }
 
 func (c *cluster) planner() *Planner {
-	return &Planner{Specs: c, State: c, Stacks: none{c}, Now: func() time.Time { return planned }}
+	return &Planner{Specs: c, State: c, Stacks: noStacks{c}, Now: func() time.Time { return planTime }}
 }
 
 func (c *cluster) Get(_ context.Context, key string, _ int64) (store.Object, error) {
@@ -94,14 +94,14 @@ func (c *cluster) CellFreezes(context.Context) (*rollout.CellFreezes, string, er
 	return &c.freezes, "", c.err["freezes"]
 }
 
-// none has no stack.
-type none struct{ *cluster }
+// noStacks has no stack.
+type noStacks struct{ *cluster }
 
-func (none) ListCluster(context.Context, string, []string) (map[string]stack.Deployed, error) {
+func (noStacks) ListCluster(context.Context, string, []string) (map[string]stack.Deployed, error) {
 	return nil, nil
 }
 
-func (none) Owners(context.Context, []string) (map[string]string, error) { return nil, nil }
+func (noStacks) Owners(context.Context, []string) (map[string]string, error) { return nil, nil }
 
 // live is an EKS cluster that exists.
 type live struct{ EKS }

@@ -80,7 +80,7 @@ func TestDecisionWithARollout(t *testing.T) {
 					Cluster: "demo", Rollout: "next", Run: 1, Attempt: 1, Plan: "0123456789abcdef",
 					To: rollout.ReleaseRef{Name: "1.37-1", SHA256: "sha37"},
 				},
-				Stack: "stack-1", Taken: planned.Add(-time.Minute),
+				Stack: "stack-1", Taken: planTime.Add(-time.Minute),
 			}
 			test.given(s, spec)
 			w := work{cluster: "demo", releases: map[string]content{}, deployed: map[string]stack.Deployed{names.ControlPlane: {

@@ -20,8 +20,8 @@ import (
 
 const privateSpec = specWithoutPools + "  controlPlane: {endpoint: {public: false}}\n"
 
-// deployed is a cluster whose planned changes are deployed.
-type deployed struct {
+// deployedCluster is a cluster whose planned changes are deployed.
+type deployedCluster struct {
 	*cluster
 	stacks map[string]stack.Deployed
 	put    map[string]string
@@ -33,36 +33,42 @@ type deployed struct {
 }
 
 // functionsOf are the functions of a cluster's stack.
-type functionsOf struct{ *deployed }
+type functionsOf struct{ *deployedCluster }
 
 func (f functionsOf) Exists(_ context.Context, function string) (bool, error) {
 	f.lookups = append(f.lookups, function)
 	return !f.deleted, f.unknown
 }
 
-func (d *deployed) ListCluster(context.Context, string, []string) (map[string]stack.Deployed, error) {
+func (d *deployedCluster) ListCluster(context.Context, string, []string) (map[string]stack.Deployed, error) {
 	return d.stacks, nil
 }
 
-func (d *deployed) Owners(context.Context, []string) (map[string]string, error) { return nil, nil }
+func (d *deployedCluster) Owners(context.Context, []string) (map[string]string, error) {
+	return nil, nil
+}
 
-func (d *deployed) Upgrade(context.Context, string) (*upgrade.Record, string, error) {
+func (d *deployedCluster) Upgrade(context.Context, string) (*upgrade.Record, string, error) {
 	return nil, "", nil
 }
 
-func (d *deployed) Rolls(context.Context, string) (map[string]time.Time, error) { return nil, nil }
+func (d *deployedCluster) Rolls(context.Context, string) (map[string]time.Time, error) {
+	return nil, nil
+}
 
-func (d *deployed) AddDue(context.Context, string, time.Time) error { return nil }
+func (d *deployedCluster) AddDue(context.Context, string, time.Time) error { return nil }
 
-func (d *deployed) Offered(context.Context) ([]string, error) { return []string{"1.36"}, nil }
+func (d *deployedCluster) Offered(context.Context) ([]string, error) { return []string{"1.36"}, nil }
 
-func (d *deployed) Exists(context.Context, string) (bool, error) { return len(d.stacks) > 0, nil }
+func (d *deployedCluster) Exists(context.Context, string) (bool, error) {
+	return len(d.stacks) > 0, nil
+}
 
-func (d *deployed) Describe(context.Context, string) (pool.Group, bool, error) {
+func (d *deployedCluster) Describe(context.Context, string) (pool.Group, bool, error) {
 	return pool.Group{}, false, nil
 }
 
-func (d *deployed) PutOnce(_ context.Context, key string, body []byte) error {
+func (d *deployedCluster) PutOnce(_ context.Context, key string, body []byte) error {
 	d.put[key], d.objects[key] = string(body), string(body)
 	return nil
 }
@@ -73,7 +79,7 @@ func codeOf(content string) render.RelayCode {
 }
 
 // plan plans with a version of drover whose relays have that code.
-func (d *deployed) plan(t *testing.T, code, spec string) Outcome {
+func (d *deployedCluster) plan(t *testing.T, code, spec string) Outcome {
 	t.Helper()
 	d.objects[names.ClusterSpec("demo")] = spec
 	d.put = map[string]string{}
@@ -89,7 +95,7 @@ func (d *deployed) plan(t *testing.T, code, spec string) Outcome {
 }
 
 // deploy deploys what was planned.
-func (d *deployed) deploy(o Outcome) {
+func (d *deployedCluster) deploy(o Outcome) {
 	for _, change := range o.Plan.Changes {
 		now := stack.Deployed{
 			Name: change.Stack, Status: "CREATE_COMPLETE", Tags: change.Tags, TerminationProtection: change.Protected,
@@ -117,13 +123,13 @@ func (d *deployed) deploy(o Outcome) {
 }
 
 func TestRelayCode(t *testing.T) {
-	start := func(t *testing.T, spec string) *deployed {
+	start := func(t *testing.T, spec string) *deployedCluster {
 		t.Helper()
-		d := &deployed{cluster: withSpec(t), stacks: map[string]stack.Deployed{}}
+		d := &deployedCluster{cluster: withSpec(t), stacks: map[string]stack.Deployed{}}
 		d.deploy(d.plan(t, "one", spec))
 		return d
 	}
-	relayKeys := func(d *deployed) (keys []string) {
+	relayKeys := func(d *deployedCluster) (keys []string) {
 		for key := range d.put {
 			if strings.HasPrefix(key, names.RelayCodes) {
 				keys = append(keys, key)
@@ -133,7 +139,7 @@ func TestRelayCode(t *testing.T) {
 	}
 
 	t.Run("is written when a cluster first needs it", func(t *testing.T) {
-		d := &deployed{cluster: withSpec(t), stacks: map[string]stack.Deployed{}}
+		d := &deployedCluster{cluster: withSpec(t), stacks: map[string]stack.Deployed{}}
 		o := d.plan(t, "one", privateSpec)
 		require.Equal(t, "one", d.put[codeOf("one").Key()])
 		change, found := o.Plan.Find(names.ControlPlane)
@@ -142,7 +148,7 @@ func TestRelayCode(t *testing.T) {
 	})
 
 	t.Run("is not written for a public cluster", func(t *testing.T) {
-		d := &deployed{cluster: withSpec(t), stacks: map[string]stack.Deployed{}}
+		d := &deployedCluster{cluster: withSpec(t), stacks: map[string]stack.Deployed{}}
 		d.plan(t, "one", specWithoutPools)
 		require.Empty(t, relayKeys(d))
 	})
@@ -215,7 +221,7 @@ func TestRelayCode(t *testing.T) {
 	})
 
 	t.Run("is not written if the file is another", func(t *testing.T) {
-		d := &deployed{cluster: withSpec(t), stacks: map[string]stack.Deployed{}}
+		d := &deployedCluster{cluster: withSpec(t), stacks: map[string]stack.Deployed{}}
 		o := d.plan(t, "one", privateSpec)
 		p := d.planner()
 		p.State, p.Relay = d, codeOf("one")
@@ -230,9 +236,9 @@ func TestRelayCode(t *testing.T) {
 }
 
 func TestDeletedRelay(t *testing.T) {
-	start := func(t *testing.T) *deployed {
+	start := func(t *testing.T) *deployedCluster {
 		t.Helper()
-		d := &deployed{cluster: withSpec(t), stacks: map[string]stack.Deployed{}}
+		d := &deployedCluster{cluster: withSpec(t), stacks: map[string]stack.Deployed{}}
 		d.deploy(d.plan(t, "one", privateSpec))
 		d.deleted = true
 		return d

@@ -8,8 +8,8 @@ import (
 	"github.com/drover-run/drover/shared/preflight"
 )
 
-// upgraded is the world after a successful upgrade.
-func upgraded() (*world, preflight.Baseline) {
+// upgradedWorld is the world after a successful upgrade.
+func upgradedWorld() (*world, preflight.Baseline) {
 	w := well()
 	before := w.facts.Baseline()
 	w.facts.ControlPlane.Version = "1.36"
@@ -117,7 +117,7 @@ func TestAfter(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w, before := upgraded()
+			w, before := upgradedWorld()
 			before.Workloads = append([]preflight.Workload(nil), before.Workloads...)
 			c.spoil(w)
 			requireFindings(t, c.want, preflight.After(before, w.facts, w.plan))

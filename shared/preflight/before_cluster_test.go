@@ -21,7 +21,7 @@ var (
 	hook = preflight.Webhook{
 		Configuration: "ValidatingWebhookConfiguration policy", Name: "v.example.com", Service: "policy/webhook", Matches: []string{"evictions"},
 	}
-	removed = preflight.Insight{Name: "Deprecated APIs", KubernetesVersion: "1.36", Status: "ERROR", Deprecations: []preflight.Deprecation{
+	removedAPIs = preflight.Insight{Name: "Deprecated APIs", KubernetesVersion: "1.36", Status: "ERROR", Deprecations: []preflight.Deprecation{
 		{API: "/apis/x/v1beta1/y", ReplacedWith: "/apis/x/v1/y", Gone: "1.36", Clients: []string{"old-controller/v1"}},
 	}}
 )
@@ -188,12 +188,12 @@ var budgetCases = map[string]beforeCase{
 var apiCases = map[string]beforeCase{
 	"an API in use that the target lacks": {
 		func(w *world) {
-			w.insight(removed)
+			w.insight(removedAPIs)
 		}, blocks("DeprecatedAPIs", "/apis/x/v1beta1/y, removed in 1.36, used by old-controller/v1, replaced with /apis/x/v1/y"),
 	},
 	"an API that a later version removes": {
 		func(w *world) {
-			i := removed
+			i := removedAPIs
 			i.Status, i.Deprecations = "WARNING", []preflight.Deprecation{{API: "/apis/x/v1beta1/y", Gone: "1.38"}}
 			w.insight(i)
 		},
@@ -201,7 +201,7 @@ var apiCases = map[string]beforeCase{
 	},
 	"an API without a removal version": {
 		func(w *world) {
-			i := removed
+			i := removedAPIs
 			i.Deprecations = []preflight.Deprecation{{API: "/apis/x/v1beta1/y"}}
 			w.insight(i)
 		},

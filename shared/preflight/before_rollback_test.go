@@ -107,6 +107,6 @@ func TestWebhookOutsideTheCluster(t *testing.T) {
 }
 
 func TestAfterWithoutABaseline(t *testing.T) {
-	w, _ := upgraded()
+	w, _ := upgradedWorld()
 	requireFindings(t, warns("WorkloadsReady", "is no longer known"), preflight.After(preflight.Baseline{Lost: true}, w.facts, w.plan))
 }

@@ -117,7 +117,7 @@ var limitCases = map[string]beforeCase{
 	},
 	"an API without a removal version, which EKS only warns of": {
 		func(w *world) {
-			i := removed
+			i := removedAPIs
 			i.Status, i.Deprecations = "WARNING", []preflight.Deprecation{{API: "/apis/x/v1beta1/y"}}
 			w.insight(i)
 		}, warns("DeprecatedAPIs", "/apis/x/v1beta1/y"),
@@ -164,7 +164,7 @@ func TestWhatIsNext(t *testing.T) {
 			nextOf(preflight.Before(w.facts, w.plan), preflight.UpgradeFrom))
 	})
 	t.Run("names the pools to roll", func(t *testing.T) {
-		w, before := upgraded()
+		w, before := upgradedWorld()
 		w.secondPool(0)
 		w.secondPool(0)
 		w.plan.After.Spec.Pools[2].Name, w.facts.Groups["c"] = "c", w.facts.Groups["a"]

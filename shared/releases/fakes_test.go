@@ -101,8 +101,8 @@ spec:
   templateVersion: v1
 `
 
-// edited returns the release after replacements, given in pairs.
-func edited(pairs ...string) string { return strings.NewReplacer(pairs...).Replace(release) }
+// editedRelease returns the release after replacements, given in pairs.
+func editedRelease(pairs ...string) string { return strings.NewReplacer(pairs...).Replace(release) }
 
 const channels = `apiVersion: drover.run/v1alpha1
 kind: Channels

@@ -20,8 +20,8 @@ import (
 
 var errThrottled = errors.New("throttled")
 
-// named returns the check of a name.
-func named(t *testing.T, verdict status.ReleaseStatus, name string) status.Check {
+// checkNamed returns the check of a name.
+func checkNamed(t *testing.T, verdict status.ReleaseStatus, name string) status.Check {
 	t.Helper()
 	i := slices.IndexFunc(verdict.Checks, func(c status.Check) bool { return c.Name == name })
 	require.GreaterOrEqual(t, i, 0, "%s in %v", name, verdict.Checks)
@@ -40,12 +40,12 @@ func TestCheckRelease(t *testing.T) {
 		require.Equal(t, []string{"coredns", "ami-0000000000000000a"}, f.described)
 	})
 	for name, test := range map[string]struct{ body, check, message string }{
-		"another Kubernetes version": {edited(`"1.36"`, `"1.38"`), preflight.VersionOffered, "EKS does not offer Kubernetes 1.38"},
-		"an unknown add-on":          {edited("coredns", "corednsx"), preflight.AddonsCompatible, "corednsx"},
-		"an absent image":            {edited("000a}", "000c}"), preflight.Images, "ami-0000000000000000c for amd64 does not exist"},
-		"another architecture":       {edited("000a}", "000b}"), preflight.Images, "is for arm64, not for amd64"},
-		"another name":               {edited("r1", "r2"), preflight.FileValid, "metadata.name"},
-		"an unknown template":        {edited("v1\n", "v9\n"), preflight.FileValid, "v9"},
+		"another Kubernetes version": {editedRelease(`"1.36"`, `"1.38"`), preflight.VersionOffered, "EKS does not offer Kubernetes 1.38"},
+		"an unknown add-on":          {editedRelease("coredns", "corednsx"), preflight.AddonsCompatible, "corednsx"},
+		"an absent image":            {editedRelease("000a}", "000c}"), preflight.Images, "ami-0000000000000000c for amd64 does not exist"},
+		"another architecture":       {editedRelease("000a}", "000b}"), preflight.Images, "is for arm64, not for amd64"},
+		"another name":               {editedRelease("r1", "r2"), preflight.FileValid, "metadata.name"},
+		"an unknown template":        {editedRelease("v1\n", "v9\n"), preflight.FileValid, "v9"},
 		"no YAML":                    {"{", preflight.FileValid, "releases/r1.yaml"},
 		"too many bytes":             {release + strings.Repeat("#", api.MaxFile), preflight.FileValid, ""},
 	} {
@@ -55,7 +55,7 @@ func TestCheckRelease(t *testing.T) {
 			verdict := f.check(t, "r1")
 			require.Equal(t, version, verdict.Version)
 			require.False(t, verdict.Usable)
-			check := named(t, verdict, test.check)
+			check := checkNamed(t, verdict, test.check)
 			require.True(t, check.Blocks)
 			require.Contains(t, check.Message, test.message)
 			require.NotEmpty(t, check.Next)
@@ -63,15 +63,15 @@ func TestCheckRelease(t *testing.T) {
 	}
 	t.Run("warns of an image that is deprecated now", func(t *testing.T) {
 		f := newFixture()
-		f.upload("r1", edited("{amd64: ami-0000000000000000a}", "{arm64: ami-0000000000000000b}"))
+		f.upload("r1", editedRelease("{amd64: ami-0000000000000000a}", "{arm64: ami-0000000000000000b}"))
 		verdict := f.check(t, "r1")
 		require.True(t, verdict.Usable)
-		require.Contains(t, named(t, verdict, preflight.Images).Message, "is deprecated since 2026-11-26")
+		require.Contains(t, checkNamed(t, verdict, preflight.Images).Message, "is deprecated since 2026-11-26")
 	})
 	t.Run("limits the message about an invalid file", func(t *testing.T) {
 		f := newFixture()
 		f.upload("r1", "kind: Release\nspec:\n"+strings.Repeat("  x"+strings.Repeat("y", 99)+": {}\n", 400))
-		message := named(t, f.check(t, "r1"), preflight.FileValid).Message
+		message := checkNamed(t, f.check(t, "r1"), preflight.FileValid).Message
 		require.Len(t, message, 16<<10+len("\n…"))
 		require.True(t, strings.HasSuffix(message, "\n…"))
 	})
@@ -115,11 +115,11 @@ func TestCheckChannels(t *testing.T) {
 	})
 	t.Run("names the field of each wrong release", func(t *testing.T) {
 		f := newFixture()
-		f.upload("r2", edited("r1", "r2", `"1.36"`, `"1.35"`))
+		f.upload("r2", editedRelease("r1", "r2", `"1.36"`, `"1.35"`))
 		f.upload("r3", "{")
 		f.upload(api.ChannelsName, strings.Replace(channels, `stable: r1, nodes: {"1.36": r1}`,
 			`stable: r1, rapid: r3, nodes: {"1.35": r2, "1.36": r2}`, 1))
-		check := named(t, f.check(t, api.ChannelsName), preflight.ReleasesThere)
+		check := checkNamed(t, f.check(t, api.ChannelsName), preflight.ReleasesThere)
 		require.True(t, check.Blocks)
 		require.Equal(t, "spec.nodes[1.36]: releases/r2.yaml is for Kubernetes 1.35\nspec.rapid: releases/r3.yaml cannot be used\n"+
 			"spec.stable: there is no releases/r1.yaml", check.Message)
@@ -127,7 +127,7 @@ func TestCheckChannels(t *testing.T) {
 	})
 	t.Run("accepts any version outside the nodes channel", func(t *testing.T) {
 		f := newFixture()
-		f.upload("r1", edited(`"1.36"`, `"1.35"`))
+		f.upload("r1", editedRelease(`"1.36"`, `"1.35"`))
 		f.upload(api.ChannelsName, strings.Replace(channels, `, nodes: {"1.36": r1}`, "", 1))
 		require.True(t, f.check(t, api.ChannelsName).Usable)
 	})
@@ -136,7 +136,7 @@ func TestCheckChannels(t *testing.T) {
 		f.upload(api.ChannelsName, strings.Replace(channels, "stable", "steady", 1))
 		verdict := f.check(t, api.ChannelsName)
 		require.False(t, verdict.Usable)
-		require.Contains(t, named(t, verdict, preflight.FileValid).Message, "spec.steady")
+		require.Contains(t, checkNamed(t, verdict, preflight.FileValid).Message, "spec.steady")
 	})
 	t.Run("records nothing when a release cannot be read", func(t *testing.T) {
 		f := newFixture()

@@ -56,7 +56,7 @@ func benchmarkPlan(b *testing.B, cell render.Cell, read func() (*api.Cluster, *a
 			Cluster: "demo", SpecVersion: "v1", Release: "1.36-1@sha256", New: resolved, Desired: out.Stacks, Deployed: deployed,
 		})
 	}
-	deployed := created(compute(nil))
+	deployed := createdStacks(compute(nil))
 	require.Len(b, deployed, 7, "network, control plane, three pools and two stacks of add-ons")
 	b.ReportAllocs()
 	for b.Loop() {
@@ -67,8 +67,8 @@ func benchmarkPlan(b *testing.B, cell render.Cell, read func() (*api.Cluster, *a
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "clusters/s")
 }
 
-// created returns the stacks after a plan was carried out. Every output, and every parameter from an output, has a value.
-func created(p plan.Plan) map[string]stack.Deployed {
+// createdStacks returns the stacks after a plan was carried out. Every output, and every parameter from an output, has a value.
+func createdStacks(p plan.Plan) map[string]stack.Deployed {
 	const value = "the value of an output"
 	deployed := map[string]stack.Deployed{}
 	for _, change := range p.Changes {

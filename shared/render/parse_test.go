@@ -223,14 +223,14 @@ func substitute(v any, old, new string) any {
 // filesRoot is where the tests' specs put files.
 var filesRoot = filepath.Join(os.TempDir(), fmt.Sprintf("drover-render-%d", os.Getpid()))
 
-// configured is the result of a configuration script: the files below filesRoot with mode and content, and the commands.
-type configured struct {
+// configuration is the result of a configuration script: the files below filesRoot with mode and content, and the commands.
+type configuration struct {
 	Files    map[string]string
 	Commands []string
 }
 
 // runConfiguration runs a configuration script with a bash that records commands instead of running them.
-func runConfiguration(t testing.TB, script []byte) configured {
+func runConfiguration(t testing.TB, script []byte) configuration {
 	t.Helper()
 	require.NoError(t, os.RemoveAll(filesRoot))
 	t.Cleanup(func() { os.RemoveAll(filesRoot) })
@@ -241,7 +241,7 @@ func runConfiguration(t testing.TB, script []byte) configured {
 	output, err := runScript(t, bin, script)
 	require.NoError(t, err, output)
 	require.Empty(t, output)
-	out := configured{Files: map[string]string{}}
+	out := configuration{Files: map[string]string{}}
 	require.NoError(t, filepath.WalkDir(filesRoot, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err

@@ -52,8 +52,8 @@ func twoVersions(t *testing.T) fs.FS {
 	return files
 }
 
-// resolved returns an example with a template version.
-func resolved(t *testing.T, version string) render.Cluster {
+// resolvedExample returns an example with a template version.
+func resolvedExample(t *testing.T, version string) render.Cluster {
 	t.Helper()
 	options := api.Options{TemplateVersions: []string{"v1", "v2"}}
 	body, err := os.ReadFile("../../examples/clusters/demo.yaml")
@@ -76,15 +76,15 @@ func resolved(t *testing.T, version string) render.Cluster {
 
 func TestTemplateVersionChangesOnRequest(t *testing.T) {
 	files := twoVersions(t)
-	shipped, err := render.Render(resolved(t, ""))
+	shipped, err := render.Render(resolvedExample(t, ""))
 	require.NoError(t, err)
 	for name, version := range map[string]string{"that its release gives": "", "that its spec states": "v1"} {
-		stays, err := render.RenderFrom(files, resolved(t, version), "v1", "v2")
+		stays, err := render.RenderFrom(files, resolvedExample(t, version), "v1", "v2")
 		require.NoError(t, err)
 		require.Equal(t, shipped, stays, "byte for byte, with the version %s", name)
 	}
 
-	before, after := resolved(t, "v1"), resolved(t, "v2")
+	before, after := resolvedExample(t, "v1"), resolvedExample(t, "v2")
 	moved, err := render.RenderFrom(files, after, "v1", "v2")
 	require.NoError(t, err)
 	in := plan.Input{
@@ -122,7 +122,7 @@ func TestTemplateVersionChangesOnRequest(t *testing.T) {
 	}
 
 	// The last step changed the template version, and failed before this pool. Its template is byte-identical.
-	kept := resolved(t, "v2")
+	kept := resolvedExample(t, "v2")
 	kept.Templates = map[string]string{}
 	for _, pool := range kept.Resolved.Spec.Pools {
 		kept.Templates[pool.Name] = "v1"

@@ -110,7 +110,7 @@ func (m *model) rare() []event {
 	for i := range m.plan.Size() {
 		add("delete "+name(i), func(_ *model, w *world) { w.Clusters[i].Exists = false })
 		add("recreate "+name(i), func(_ *model, w *world) {
-			w.Clusters[i] = simulated{Exists: true, Stack: w.Clusters[i].Stack + 1, Has: w.Clusters[i].Has}
+			w.Clusters[i] = simulatedCluster{Exists: true, Stack: w.Clusters[i].Stack + 1, Has: w.Clusters[i].Has}
 		})
 	}
 	return list

@@ -29,8 +29,8 @@ const (
 
 var epoch = time.Date(2026, 11, 2, 0, 0, 0, 0, time.UTC)
 
-// simulated is the true state of a cluster and of its cell's copy of the assignment.
-type simulated struct {
+// simulatedCluster is the true state of a cluster and of its cell's copy of the assignment.
+type simulatedCluster struct {
 	Exists, Sick, Paused, Closed bool
 	Stack                        int
 	AtTarget                     bool
@@ -51,7 +51,7 @@ type section struct {
 type world struct {
 	Now       time.Time
 	Run       rollout.Run
-	Clusters  []simulated
+	Clusters  []simulatedCluster
 	Facts     []rollout.Fact
 	Old       []rollout.Fact // the fact before, which may be delivered again
 	Published []section
@@ -149,7 +149,7 @@ func models() []*model {
 func (m *model) start() *world {
 	w := &world{Now: epoch, Run: rollout.Begin(m.plan, 1, nil, epoch), History: invariants.NewHistory(m.plan)}
 	for range m.plan.Size() {
-		w.Clusters = append(w.Clusters, simulated{Exists: true})
+		w.Clusters = append(w.Clusters, simulatedCluster{Exists: true})
 	}
 	w.Published = make([]section, m.plan.Size())
 	w.Now = w.Now.Add(time.Minute)

@@ -46,12 +46,12 @@ func TestFleetDocuments(t *testing.T) {
 	}{
 		"active runs": {
 			&rollout.Active{}, active,
-			func(s *store.State) (any, string, error) { return untyped(s.ActiveRuns(t.Context())) },
+			func(s *store.State) (any, string, error) { return dropType(s.ActiveRuns(t.Context())) },
 			func(s *store.State, etag string) error { return s.PutActiveRuns(t.Context(), active, etag) },
 		},
 		"a record": {
 			&rollout.Record{Rollout: "next"}, record,
-			func(s *store.State) (any, string, error) { return untyped(s.RolloutRecord(t.Context(), "next")) },
+			func(s *store.State) (any, string, error) { return dropType(s.RolloutRecord(t.Context(), "next")) },
 			func(s *store.State, etag string) error {
 				_, err := s.PutRolloutRecord(t.Context(), record, etag)
 				return err
@@ -59,17 +59,17 @@ func TestFleetDocuments(t *testing.T) {
 		},
 		"assigned": {
 			&rollout.Assigned{Sections: map[string]rollout.Section{}}, assigned,
-			func(s *store.State) (any, string, error) { return untyped(s.Assigned(t.Context(), "1-eu")) },
+			func(s *store.State) (any, string, error) { return dropType(s.Assigned(t.Context(), "1-eu")) },
 			func(s *store.State, etag string) error { return s.PutAssigned(t.Context(), "1-eu", assigned, etag) },
 		},
 		"a report": {
 			(*rollout.Report)(nil), report,
-			func(s *store.State) (any, string, error) { return untyped(s.CellReport(t.Context(), "1-eu")) },
+			func(s *store.State) (any, string, error) { return dropType(s.CellReport(t.Context(), "1-eu")) },
 			func(s *store.State, etag string) error { return s.PutCellReport(t.Context(), "1-eu", report, etag) },
 		},
 		"an assignment": {
 			(*rollout.CellAssignment)(nil), assignment,
-			func(s *store.State) (any, string, error) { return untyped(s.Assignment(t.Context(), "a")) },
+			func(s *store.State) (any, string, error) { return dropType(s.Assignment(t.Context(), "a")) },
 			func(s *store.State, etag string) error {
 				_, err := s.PutAssignment(t.Context(), assignment, etag)
 				return err
@@ -77,7 +77,7 @@ func TestFleetDocuments(t *testing.T) {
 		},
 		"freezes": {
 			&rollout.CellFreezes{}, freezes,
-			func(s *store.State) (any, string, error) { return untyped(s.CellFreezes(t.Context())) },
+			func(s *store.State) (any, string, error) { return dropType(s.CellFreezes(t.Context())) },
 			func(s *store.State, etag string) error { return s.PutCellFreezes(t.Context(), freezes, etag) },
 		},
 	} {
@@ -99,7 +99,7 @@ func TestFleetDocuments(t *testing.T) {
 	}
 }
 
-func untyped[T any](v T, etag string, err error) (any, string, error) { return v, etag, err }
+func dropType[T any](v T, etag string, err error) (any, string, error) { return v, etag, err }
 
 func TestRolloutPlans(t *testing.T) {
 	bucket, s := state()

@@ -9,8 +9,8 @@ import (
 	"github.com/drover-run/drover/shared/api"
 )
 
-// assigned is the first attempt of run 3 of the rollout next.
-func assigned(release string) func(*Situation) {
+// withAssignment is the first attempt of run 3 of the rollout next.
+func withAssignment(release string) func(*Situation) {
 	return func(in *Situation) {
 		in.Assigned = &Assigned{Key: "rollout next 3.1 0123456789abcdef", Release: release, SHA256: "sha-" + release}
 		in.PinnedVersion = func(release, _ string) (string, error) { return kubernetes(release) }
@@ -35,7 +35,7 @@ func frozen(what api.Stop, until time.Duration) func(*Situation) {
 	}
 }
 
-func claimed(in *Situation) { in.Claimed = func() bool { return true } }
+func withClaim(in *Situation) { in.Claimed = func() bool { return true } }
 
 func TestDecideAssigned(t *testing.T) {
 	const key = "rollout next 3.1 0123456789abcdef"
@@ -47,36 +47,36 @@ func TestDecideAssigned(t *testing.T) {
 		pending string
 		at      time.Time
 	}{
-		"begins an attempt":                          {given: []func(*Situation){assigned("r37-1")}, start: begins},
-		"does nothing where the release is deployed": {given: []func(*Situation){assigned("r36-1")}},
-		"does nothing in a cluster that opted out": {given: []func(*Situation){assigned("r37-1"), func(in *Situation) {
+		"begins an attempt":                          {given: []func(*Situation){withAssignment("r37-1")}, start: begins},
+		"does nothing where the release is deployed": {given: []func(*Situation){withAssignment("r36-1")}},
+		"does nothing in a cluster that opted out": {given: []func(*Situation){withAssignment("r37-1"), func(in *Situation) {
 			in.Spec.Spec.Fleet.Release = api.FleetPinned
 		}}},
-		"comes after the spec": {given: []func(*Situation){assigned("r37-1"), names("r37-2")}, start: "Spec spec v5 r37-2 "},
+		"comes after the spec": {given: []func(*Situation){withAssignment("r37-1"), names("r37-2")}, start: "Spec spec v5 r37-2 "},
 		"comes after a time": {
-			given: []func(*Situation){assigned("r37-1"), atTime(noon, "r37-2")},
+			given: []func(*Situation){withAssignment("r37-1"), atTime(noon, "r37-2")},
 			start: "At at 2026-11-22T12:00:00Z r37-2 r37-2 ",
 		},
-		"comes before the channel":        {given: []func(*Situation){assigned("r37-1"), stable("r37-2")}, start: begins},
-		"keeps the channel from a member": {given: []func(*Situation){stable("r37-2"), claimed}},
+		"comes before the channel":        {given: []func(*Situation){withAssignment("r37-1"), stable("r37-2")}, start: begins},
+		"keeps the channel from a member": {given: []func(*Situation){stable("r37-2"), withClaim}},
 		"waits for the window": {
-			given:   []func(*Situation){assigned("r37-1"), opens},
+			given:   []func(*Situation){withAssignment("r37-1"), opens},
 			pending: WaitsForWindow, at: time.Date(2026, 11, 22, 21, 0, 0, 0, time.UTC),
 		},
-		"begins an attempt once": {given: []func(*Situation){assigned("r37-1"), answeredBy(OriginRollout, key, Done)}},
+		"begins an attempt once": {given: []func(*Situation){withAssignment("r37-1"), answeredBy(OriginRollout, key, Done)}},
 		"does not retry a blocked attempt": {
-			given: []func(*Situation){assigned("r37-1"), answeredBy(OriginRollout, key, Blocked), none},
+			given: []func(*Situation){withAssignment("r37-1"), answeredBy(OriginRollout, key, Blocked), none},
 		},
 		"begins another attempt": {
-			given: []func(*Situation){assigned("r37-1"), answeredBy(OriginRollout, "rollout next 2.1 0123456789abcdef", Blocked)},
+			given: []func(*Situation){withAssignment("r37-1"), answeredBy(OriginRollout, "rollout next 2.1 0123456789abcdef", Blocked)},
 			start: begins,
 		},
 		"waits for a freeze of rollouts": {
-			given:   []func(*Situation){assigned("r37-1"), frozen(api.StopRollouts, time.Hour)},
+			given:   []func(*Situation){withAssignment("r37-1"), frozen(api.StopRollouts, time.Hour)},
 			pending: "the freeze sale delays it: peak", at: noon.Add(time.Hour),
 		},
 		"ignores a freeze of other upgrades": {
-			given: []func(*Situation){assigned("r37-1"), frozen(api.StopUpgrades, time.Hour)}, start: begins,
+			given: []func(*Situation){withAssignment("r37-1"), frozen(api.StopUpgrades, time.Hour)}, start: begins,
 		},
 		"holds a spec in a freeze of upgrades": {
 			given:   []func(*Situation){names("r37-1"), frozen(api.StopUpgrades, time.Hour)},
@@ -91,16 +91,16 @@ func TestDecideAssigned(t *testing.T) {
 		},
 		"rolls back, whatever window and freeze say": {
 			given: []func(*Situation){
-				deployed("r37-1", "1.37"), answeredBy(OriginRollout, "rollout next 3.0 0123456789abcdef", Done), last(func(r *Record) {
+				withDeployed("r37-1", "1.37"), answeredBy(OriginRollout, "rollout next 3.0 0123456789abcdef", Done), last(func(r *Record) {
 					r.Overridden = "r36-1"
-				}), assigned("r36-1"), back, opens, frozen(api.StopRollouts, time.Hour),
+				}), withAssignment("r36-1"), back, opens, frozen(api.StopRollouts, time.Hour),
 			},
 			start: "Rollback " + key + " r36-1 sha-r36-1",
 		},
 		"rolls back an upgrade that stopped before the pin": {
 			given: []func(*Situation){
-				deployed("r36-1", "1.37"), last(func(r *Record) { r.State, r.Step, r.Overridden, r.Origin = Stopped, 1, "r36-1", OriginRollout }),
-				assigned("r36-1"), back,
+				withDeployed("r36-1", "1.37"), last(func(r *Record) { r.State, r.Step, r.Overridden, r.Origin = Stopped, 1, "r36-1", OriginRollout }),
+				withAssignment("r36-1"), back,
 			},
 			start: "Rollback " + key + " r36-1 sha-r36-1",
 		},

@@ -52,7 +52,7 @@ func opens(in *Situation) { nightly(in.Spec) }
 
 func at22(in *Situation) { in.Now = time.Date(2026, 11, 22, 21, 30, 0, 0, time.UTC) } // 22:30 in Berlin
 
-func excluded(in *Situation) {
+func withExclusion(in *Situation) {
 	in.Spec.Spec.Upgrade.Exclusions = []api.Exclusion{{From: "2026-11-20T00:00:00Z", Until: "2026-11-30T00:00:00Z", Reason: "the sale"}}
 }
 
@@ -85,7 +85,7 @@ func answeredBy(origin Origin, key string, state State) func(*Situation) {
 	return last(func(r *Record) { r.Origin, r.Key, r.State, r.Ended = origin, key, state, noon.Add(-time.Hour) })
 }
 
-func deployed(release, version string) func(*Situation) {
+func withDeployed(release, version string) func(*Situation) {
 	return func(in *Situation) { in.Deployed = target(release); in.Deployed.KubernetesVersion = version }
 }
 
@@ -106,10 +106,10 @@ func TestDecide(t *testing.T) {
 	}{
 		"no upgrade is requested": {counts: "r36-1 1.36 "},
 		"a new cluster gets the release of its spec": {
-			given: []func(*Situation){deployed("", ""), names("r37-1"), stable("r37-2"), opens}, counts: "r37-1  ",
+			given: []func(*Situation){withDeployed("", ""), names("r37-1"), stable("r37-2"), opens}, counts: "r37-1  ",
 		},
 		"a cluster in creation keeps its release": {
-			given: []func(*Situation){deployed("r36-1", ""), names("r37-1")}, counts: "r36-1  ",
+			given: []func(*Situation){withDeployed("r36-1", ""), names("r37-1")}, counts: "r36-1  ",
 		},
 		"another release in the spec": {
 			given: []func(*Situation){names("r37-1")}, counts: "r36-1 1.36 ", keep: all, start: "Spec spec v5 r37-1",
@@ -132,7 +132,7 @@ func TestDecide(t *testing.T) {
 			given: []func(*Situation){names("r37-1"), opens, at22}, counts: "r36-1 1.36 ", keep: all, start: "Spec spec v5 r37-1",
 		},
 		"a spec waits for the end of an exclusion": {
-			given: []func(*Situation){names("r37-1"), excluded}, counts: "r36-1 1.36 ", keep: all,
+			given: []func(*Situation){names("r37-1"), withExclusion}, counts: "r36-1 1.36 ", keep: all,
 			wait: "Spec r37-1 1.37: an exclusion of spec.upgrade delays it: the sale", at: time.Date(2026, 11, 30, 0, 0, 0, 0, time.UTC),
 		},
 		"a spec ignores an exclusion that ends before the window opens": {
@@ -239,7 +239,7 @@ func TestDecide(t *testing.T) {
 			}}, counts: "r36-1 1.36 ", wait: "At r37-1 1.37: an exclusion of spec.upgrade delays it: the sale", at: noon.Add(30 * time.Minute),
 		},
 		"a time before an exclusion is missed": {
-			given: []func(*Situation){atTime(noon.Add(-time.Hour), "r37-1"), excluded}, counts: "r36-1 1.36 ",
+			given: []func(*Situation){atTime(noon.Add(-time.Hour), "r37-1"), withExclusion}, counts: "r36-1 1.36 ",
 			wait: "At r37-1 1.37: an exclusion of spec.upgrade delays it: the sale", at: noon.Add(time.Hour),
 		},
 		"a time with fractions of a second is rounded up": {
@@ -285,12 +285,12 @@ func TestDecide(t *testing.T) {
 			counts: "r36-1 1.36 ", keep: all, wait: "Spec r37-1 1.37: it waits for the time", at: noon.Add(time.Hour),
 		},
 		"an upgrade by hand overrides the spec": {
-			given: []func(*Situation){deployed("r37-1", "1.37"), last(func(r *Record) {
+			given: []func(*Situation){withDeployed("r37-1", "1.37"), last(func(r *Record) {
 				r.Origin, r.Overridden = OriginCommand, "r36-1"
 			})}, counts: "r37-1 1.37 ",
 		},
 		"a spec with another release ends the override": {
-			given: []func(*Situation){deployed("r37-1", "1.37"), names("r37-2"), last(func(r *Record) {
+			given: []func(*Situation){withDeployed("r37-1", "1.37"), names("r37-2"), last(func(r *Record) {
 				r.Origin, r.Overridden = OriginCommand, "r36-1"
 			})},
 			counts: "r37-1 1.37 ", keep: all, start: "Spec spec v5 r37-2",
@@ -316,7 +316,9 @@ func TestDecide(t *testing.T) {
 			counts: "r36-1 1.37 ControlPlane to r37-1", keep: all,
 		},
 		"the last step applies, and the spec is decided later": {
-			given:  []func(*Situation){names("r38-1"), deployed("r37-1", "1.37"), last(func(r *Record) { r.Origin, r.State = OriginSpec, Running })},
+			given: []func(*Situation){
+				names("r38-1"), withDeployed("r37-1", "1.37"), last(func(r *Record) { r.Origin, r.State = OriginSpec, Running }),
+			},
 			counts: "r36-1 1.37 Nodes to r37-1", wait: "Spec r38-1 1.38: behind the upgrade to release r37-1 (Kubernetes 1.37) is in flight",
 		},
 		"the channel is decided after the upgrade in flight": {
@@ -361,22 +363,22 @@ func TestDecide(t *testing.T) {
 			counts: "r36-1 1.37 Addons to r37-1", keep: Keep{Images: true, OverridesSpec: true},
 		},
 		"a stopped upgrade keeps what it changed": {
-			given: []func(*Situation){deployed("r36-1", "1.37"), names("r37-1"), last(func(r *Record) {
+			given: []func(*Situation){withDeployed("r36-1", "1.37"), names("r37-1"), last(func(r *Record) {
 				r.Origin, r.Key, r.State, r.Step = OriginSpec, "spec v5", Stopped, 1
 			})}, counts: "r36-1 1.37 ", keep: all,
 		},
 		"an upgrade that stopped during the nodes keeps what it changed": {
-			given: []func(*Situation){deployed("r37-1", "1.37"), names("r37-1"), last(func(r *Record) {
+			given: []func(*Situation){withDeployed("r37-1", "1.37"), names("r37-1"), last(func(r *Record) {
 				r.Origin, r.Key, r.State, r.Step = OriginSpec, "spec v5", Stopped, 2
 			})}, counts: "r37-1 1.37 ", keep: all,
 		},
 		"a stopped upgrade continues with the next upload": {
-			given: []func(*Situation){deployed("r37-1", "1.37"), names("r37-1"), last(func(r *Record) {
+			given: []func(*Situation){withDeployed("r37-1", "1.37"), names("r37-1"), last(func(r *Record) {
 				r.Origin, r.Key, r.State, r.Step = OriginSpec, "spec v4", Stopped, 2
 			})}, counts: "r37-1 1.37 ", keep: all, start: "Spec spec v5 r37-1",
 		},
 		"a stopped upgrade by hand continues when the spec names it": {
-			given: []func(*Situation){deployed("r37-1", "1.37"), names("r37-1"), last(func(r *Record) {
+			given: []func(*Situation){withDeployed("r37-1", "1.37"), names("r37-1"), last(func(r *Record) {
 				r.Origin, r.Key, r.Overridden, r.State, r.Step = OriginCommand, "hand", "r36-1", Stopped, 2
 			})}, counts: "r37-1 1.37 ", keep: all, start: "Spec spec v5 r37-1",
 		},
@@ -394,13 +396,13 @@ func TestDecide(t *testing.T) {
 			})}, counts: "r36-1 1.36 ", keep: Keep{Images: true, Addons: true},
 		},
 		"an override keeps the version that the spec states": {
-			given: []func(*Situation){deployed("r36-1", "1.37"), last(func(r *Record) {
+			given: []func(*Situation){withDeployed("r36-1", "1.37"), last(func(r *Record) {
 				r.Origin, r.Overridden, r.State, r.Step = OriginCommand, "r36-1", Stopped, 1
 			})},
 			counts: "r36-1 1.37 ", keep: Keep{Images: true, Addons: true},
 		},
 		"a blocked upgrade keeps the earlier override": {
-			given: []func(*Situation){deployed("r37-1", "1.37"), last(func(r *Record) {
+			given: []func(*Situation){withDeployed("r37-1", "1.37"), last(func(r *Record) {
 				before := *r
 				before.Origin, before.Overridden = OriginCommand, "r36-1"
 				r.Origin, r.Overridden, r.State, r.Step, r.Last = OriginCommand, "r36-1", Blocked, 0, &before
@@ -408,7 +410,7 @@ func TestDecide(t *testing.T) {
 			})}, counts: "r37-1 1.37 ",
 		},
 		"a stopped upgrade keeps its changes when the next is blocked": {
-			given: []func(*Situation){deployed("r36-1", "1.37"), names("r37-1"), last(func(r *Record) {
+			given: []func(*Situation){withDeployed("r36-1", "1.37"), names("r37-1"), last(func(r *Record) {
 				before := *r
 				before.Origin, before.State, before.Step = OriginSpec, Stopped, 2
 				r.Origin, r.Key, r.State, r.Step, r.Last = OriginRollback, "rollback", Blocked, 0, &before
@@ -416,7 +418,7 @@ func TestDecide(t *testing.T) {
 			})}, counts: "r36-1 1.37 ", keep: all,
 		},
 		"a stopped upgrade keeps its changes during the checks of the next": {
-			given: []func(*Situation){deployed("r36-1", "1.37"), names("r37-1"), last(func(r *Record) {
+			given: []func(*Situation){withDeployed("r36-1", "1.37"), names("r37-1"), last(func(r *Record) {
 				before := *r
 				before.Origin, before.State, before.Step = OriginSpec, Stopped, 2
 				r.Origin, r.Key, r.Overridden, r.State, r.Step, r.Last = OriginCommand, "hand", "r37-1", Checking, 0, &before

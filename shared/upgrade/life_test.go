@@ -324,7 +324,7 @@ func (l *life) machine() {
 	case r.Step == len(r.Steps):
 		l.end(Done)
 		again.Adopt(l.in.Spec, l.in.SpecVersion)
-	case l.proved(r.openStep()):
+	case l.wasMade(r.openStep()):
 		if again.Step++; again.Step < len(again.Steps) {
 			again.Steps = slices.Clone(again.Steps)
 			again.Steps[again.Step].Started = l.in.Now
@@ -332,8 +332,8 @@ func (l *life) machine() {
 	}
 }
 
-// proved reports whether a step was made.
-func (l *life) proved(s Step) bool {
+// wasMade reports whether a step was made.
+func (l *life) wasMade(s Step) bool {
 	switch s.Kind {
 	case StepControlPlane:
 		return l.in.Deployed.KubernetesVersion == s.KubernetesVersion

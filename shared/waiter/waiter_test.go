@@ -53,8 +53,8 @@ func (s *scene) Fail(_ context.Context, _, fault string, cause events.ChangeResu
 	return s.do("fail")
 }
 
-// failed is the resource that failed.
-func (s *scene) failed() string {
+// failedResource is the resource that failed.
+func (s *scene) failedResource() string {
 	if s.resource != "" {
 		return s.resource
 	}
@@ -62,7 +62,7 @@ func (s *scene) failed() string {
 }
 
 func (s *scene) WhyFailed(context.Context, string) (stack.Failure, error) {
-	return stack.Failure{Resource: s.failed(), Reason: s.reason, Began: began, RollbackBegan: began.Add(time.Hour)}, s.do("why")
+	return stack.Failure{Resource: s.failedResource(), Reason: s.reason, Began: began, RollbackBegan: began.Add(time.Hour)}, s.do("why")
 }
 
 func (s *scene) LaunchFailureReason(_ context.Context, group string, since, until time.Time) (string, error) {

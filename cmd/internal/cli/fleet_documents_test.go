@@ -37,7 +37,7 @@ func (h *hub) putRun(t *testing.T, change func(*rollout.Run)) *rollout.Record {
 	_, err = h.state.PutRolloutRecord(t.Context(), record, "")
 	require.NoError(t, err)
 	s := rollout.StatusOf(record, p, p)
-	h.put(t, &s)
+	h.putStatus(t, &s)
 	return record
 }
 
@@ -90,7 +90,7 @@ func TestRolloutDiff(t *testing.T) {
 	record.Plan, err = h.state.PutRolloutPlan(t.Context(), newer)
 	require.NoError(t, err)
 	s := rollout.StatusOf(record, newer, decisionPlan())
-	h.put(t, &s)
+	h.putStatus(t, &s)
 	d, err = diffRun(t.Context(), h.state, "k")
 	require.NoError(t, err)
 	require.True(t, d.differs())
@@ -134,7 +134,7 @@ func TestFleetWhySaysWhyAClusterIsLeftOut(t *testing.T) {
 	digest, err := h.state.PutRolloutPlan(t.Context(), p)
 	require.NoError(t, err)
 	s := rollout.StatusOf(&rollout.Record{Rollout: "k", Plan: digest}, p, nil)
-	h.put(t, &s)
+	h.putStatus(t, &s)
 	why, err := explain(t.Context(), h.state, "cell", "x", decisionNow)
 	require.NoError(t, err)
 	require.Contains(t, text(func(d *display) { d.why(why) }), "the newest plan of k leaves it out: Pinned: its spec opts out")
@@ -215,7 +215,7 @@ func TestPlansOfUploads(t *testing.T) {
 	s := rollout.StatusOf(&rollout.Record{Rollout: full.Metadata.Name, Plan: digest}, p, nil)
 	s.UpdatedAt = decisionNow
 	poll := func(want string, after time.Time) bool {
-		h.put(t, &s)
+		h.putStatus(t, &s)
 		_, found, err := pollPlan(t.Context(), h.state, full.Metadata.Name, want, after)
 		require.NoError(t, err)
 		return found

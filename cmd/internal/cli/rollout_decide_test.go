@@ -59,8 +59,8 @@ func (u *answering) Replace(ctx context.Context, key string, body []byte, etag s
 	return newETag, nil
 }
 
-// put writes a status, and the plan of its run or its newest plan.
-func (h *hub) put(t *testing.T, s *rollout.Status) {
+// putStatus writes a status, and the plan of its run or its newest plan.
+func (h *hub) putStatus(t *testing.T, s *rollout.Status) {
 	t.Helper()
 	body, err := json.Marshal(s)
 	require.NoError(t, err)
@@ -191,7 +191,7 @@ func TestDecisionsNameThePlanThatWasSeen(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := newHub(t, rollout.Answer{})
 			if test.status != nil {
-				h.put(t, test.status)
+				h.putStatus(t, test.status)
 			}
 			spec := api.DecisionSpec{Rollout: "k", Verb: test.verb, Stage: test.stage}
 			_, err := verbOf(t, test.verb).complete(t.Context(), strings.NewReader("y\n"), &strings.Builder{}, h.state, &spec, test.plan)
@@ -283,7 +283,7 @@ func TestRolloutStatusText(t *testing.T) {
 func TestWatchOfARunThatEndedAtOnce(t *testing.T) {
 	h := newHub(t, rollout.Answer{})
 	s := statusOf(func(r *rollout.Run) { r.State, r.Ended = rollout.Done, decisionNow })
-	h.put(t, s)
+	h.putStatus(t, s)
 	var out strings.Builder
 	require.NoError(t, watchRollout(t.Context(), &out, h.state, "k", seenRun{start: true, number: 2, revision: 6}))
 	require.Contains(t, out.String(), "run 3 of k is Done")
@@ -296,7 +296,7 @@ func TestWatchFollowsARun(t *testing.T) {
 	steps[0].Revision, steps[1].Revision = 8, 9
 	reads := 0
 	old := statusOf(nil)
-	h.put(t, old)
+	h.putStatus(t, old)
 	h.bucket.OnCall = func(c storetest.Call) error {
 		if c.Operation != "Get" {
 			return nil
@@ -305,7 +305,7 @@ func TestWatchFollowsARun(t *testing.T) {
 		case 2:
 			return errors.New("a poll that fails")
 		case 3, 4:
-			h.put(t, steps[reads-3])
+			h.putStatus(t, steps[reads-3])
 		}
 		return nil
 	}

@@ -70,7 +70,7 @@ func makeUp(t *testing.T, clusters int) madeUp {
 	m := madeUp{clusters: clusters, madeUpRollout: newMadeUpRollout()}
 	var rows []fleet.Row
 	for i := range m.clusters {
-		rows = append(rows, fleet.Summarize(made(i)))
+		rows = append(rows, fleet.Summarize(clusterNumber(i)))
 	}
 	var err error
 	m.document, err = fleet.NewDocument(rows).JSON()
@@ -83,7 +83,7 @@ func (m madeUp) Cluster(_ context.Context, name string) ([]byte, error) {
 	if _, err := fmt.Sscanf(name, "c%05d", &i); err != nil || i >= m.clusters {
 		return nil, store.ErrNotFound
 	}
-	return json.Marshal(made(i))
+	return json.Marshal(clusterNumber(i))
 }
 
 func (m madeUp) Nodes(context.Context, string) ([]byte, error) {
@@ -91,7 +91,7 @@ func (m madeUp) Nodes(context.Context, string) ([]byte, error) {
 		`{"template":"7","kubelet":"v1.36.1","nodes":2},{"template":"8","kubelet":"v1.37.0","nodes":1}]}]}`), nil
 }
 
-func made(i int) *status.Cluster {
+func clusterNumber(i int) *status.Cluster {
 	c := status.New(fmt.Sprintf("c%05d", i))
 	s := &c.Status
 	s.Phase, s.UpdatedAt, s.Release = status.Ready, began, fmt.Sprintf("1.%d-1", 35+i%3)

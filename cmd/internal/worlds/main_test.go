@@ -54,8 +54,8 @@ func runTests(m *testing.M) int {
 	return m.Run()
 }
 
-// deployed reports whether drover is in the account.
-var deployed bool
+// isDeployed reports whether drover is in the account.
+var isDeployed bool
 
 // needEmptyAccount starts the account, once: the S3 gateway can run once in a process.
 func needEmptyAccount(t *testing.T) {
@@ -74,14 +74,14 @@ func needEmptyAccount(t *testing.T) {
 func needAccount(t *testing.T) {
 	t.Helper()
 	needEmptyAccount(t)
-	if deployed {
+	if isDeployed {
 		return
 	}
 	assembly := filepath.Join(repository, "build", "cdk.out")
 	require.FileExists(t, filepath.Join(assembly, names.CellStack+".template.json"),
 		"drover is not synthesized for this machine: run make local first")
 	require.NoError(t, cloud.Deploy(t.Context(), assembly))
-	deployed = true
+	isDeployed = true
 }
 
 // drover runs the command with the shared account's environment.

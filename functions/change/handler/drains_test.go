@@ -19,7 +19,7 @@ import (
 // rolls returns an account whose change replaces the nodes of a pool with two instances in service, while i-old is being drained. The drain
 // may take 75 minutes.
 func rolls(t *testing.T) *account {
-	a := pooled(t)
+	a := accountWithPool(t)
 	a.change.Tags = map[string]string{"a": "2"}
 	a.change.Pace.DrainSeconds = 3600
 	a.changes = []stack.ResourceChange{{Action: stack.ActionModify, Type: "AWS::EC2::LaunchTemplate"}}

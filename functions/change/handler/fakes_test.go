@@ -145,7 +145,7 @@ func (a *account) waiters() []string {
 }
 
 func (a *account) handler() *Handler {
-	state := leased{a.state, a}
+	state := stolenLease{a.state, a}
 	return &Handler{
 		Specs: a.specs, State: state, Stacks: stacks{a}, Clusters: clusters{a}, Groups: groups{a}, TemplateBase: "https://state",
 		Resume: &waiter.Resumer{Tasks: tasks{a}, Stacks: stacks{a}, State: state}, Now: func() time.Time { return noon },
@@ -210,13 +210,13 @@ func (a *account) end(call, stackName, status string) error {
 	return nil
 }
 
-// leased is the state bucket. Another execution takes the lease over after account.checks.
-type leased struct {
+// stolenLease is the state bucket. Another execution takes the lease over after account.checks.
+type stolenLease struct {
 	*store.State
 	a *account
 }
 
-func (l leased) CheckLease(ctx context.Context, cluster, execution string, fence int64) error {
+func (l stolenLease) CheckLease(ctx context.Context, cluster, execution string, fence int64) error {
 	if err := l.a.read("lease"); err != nil {
 		return err
 	}
@@ -227,28 +227,28 @@ func (l leased) CheckLease(ctx context.Context, cluster, execution string, fence
 	return l.State.CheckLease(ctx, cluster, execution, fence)
 }
 
-func (l leased) PutWaiter(ctx context.Context, w store.Waiter) (store.Waiter, error) {
+func (l stolenLease) PutWaiter(ctx context.Context, w store.Waiter) (store.Waiter, error) {
 	if err := l.a.call("register"); err != nil {
 		return w, err
 	}
 	return l.State.PutWaiter(ctx, w)
 }
 
-func (l leased) DeleteWaiter(ctx context.Context, w store.Waiter) error {
+func (l stolenLease) DeleteWaiter(ctx context.Context, w store.Waiter) error {
 	if err := l.a.call("delete waiter"); err != nil {
 		return err
 	}
 	return l.State.DeleteWaiter(ctx, w)
 }
 
-func (l leased) Status(ctx context.Context, cluster string) (*status.Cluster, error) {
+func (l stolenLease) Status(ctx context.Context, cluster string) (*status.Cluster, error) {
 	if err := l.a.read("read status"); err != nil {
 		return nil, err
 	}
 	return l.State.Status(ctx, cluster)
 }
 
-func (l leased) UpdateStatus(ctx context.Context, cluster string, change func(*status.Status)) error {
+func (l stolenLease) UpdateStatus(ctx context.Context, cluster string, change func(*status.Status)) error {
 	if err := l.a.call("status"); err != nil {
 		return err
 	}

@@ -197,7 +197,7 @@ func TestUpToDate(t *testing.T) {
 	}
 	for name, size := range map[string]string{"is true when a pool has its size": "5", "is false when a pool has another size": "6"} {
 		t.Run(name, func(t *testing.T) {
-			a := pooled(t, 2)
+			a := accountWithPool(t, 2)
 			a.change.Tags = nil
 			a.stacks[a.change.StackName] = deployedFor(2)
 			a.stacks[a.change.StackName].Parameters[render.MaxSize] = size
@@ -344,7 +344,7 @@ func TestChangeSet(t *testing.T) {
 		"depends on the group after a rollback":             {"UPDATE_ROLLBACK_COMPLETE", "AWS::IAM::Role", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := pooled(t, 2)
+			a := accountWithPool(t, 2)
 			a.change.Tags = map[string]string{"a": "2"}
 			a.changes = []stack.ResourceChange{{Action: stack.ActionModify, Type: test.kind}}
 			if test.status != "" {

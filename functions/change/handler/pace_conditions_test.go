@@ -28,8 +28,8 @@ func rolling() *render.Pace {
 	return &render.Pace{Group: "g", Strategy: api.RollingUpdate, MaxUnavailable: "0", MaxSurge: "1", MinSize: 1, MaxSize: 5}
 }
 
-// pooled returns an account whose change updates a pool's stack.
-func pooled(t *testing.T, desired ...int) *account {
+// accountWithPool returns an account whose change updates a pool's stack.
+func accountWithPool(t *testing.T, desired ...int) *account {
 	a := newAccount(t, plan.Change{
 		Stack: "pool-a", StackName: "drover-demo-pool-a", Operation: plan.Update, TemplateKey: "templates/x", Pace: rolling(),
 		Reasons: []status.Reason{{Field: "spec.pools[a].instanceTypes"}},
@@ -105,7 +105,7 @@ func TestPaceBeforeRoll(t *testing.T) {
 		}, false, errThrottled, []string{"pace", "prepare"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p, now := pooled(t, 3), deployedFor(2)
+			p, now := accountWithPool(t, 3), deployedFor(2)
 			test.given(p, &now)
 			_, later, err := p.newCall().applyPace(t.Context(), now, rolling().ForReplacement(2), stack.ChangeSet{})
 			require.ErrorIs(t, err, test.err)
@@ -117,7 +117,7 @@ func TestPaceBeforeRoll(t *testing.T) {
 	}
 	t.Run("is counted in a tag each time", func(t *testing.T) {
 		for tag, note := range map[string]string{"": "1 of token", "3 of token": "4 of token", "3 of another": "1 of token"} {
-			p, now := pooled(t, 3), deployedFor(2)
+			p, now := accountWithPool(t, 3), deployedFor(2)
 			now.Tags[names.TagPace] = tag
 			_, later, err := p.newCall().applyPace(t.Context(), now, rolling().ForReplacement(2), stack.ChangeSet{})
 			require.NoError(t, err)
@@ -137,7 +137,7 @@ func TestPaceBeforeRoll(t *testing.T) {
 		"may replace nodes if the last change of the pace did not":      {"UPDATE_ROLLBACK_COMPLETE", "false", replacing, "true"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p, now := pooled(t, 3), deployedFor(2)
+			p, now := accountWithPool(t, 3), deployedFor(2)
 			now.Status, now.Parameters[render.ReplaceNodes] = test.status, test.deployed
 			_, later, err := p.newCall().applyPace(t.Context(), now, rolling().ForReplacement(2), stack.ChangeSet{Changes: test.changes})
 			require.NoError(t, err)
@@ -160,7 +160,7 @@ func TestShrinkingPool(t *testing.T) {
 		"reads no group if the stack is no pool":    {size: 2, now: 5, desired: 3},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := pooled(t, test.desired)
+			p := accountWithPool(t, test.desired)
 			p.draining()
 			p.failing["drains"] = errThrottled
 			c := p.newCall()
@@ -174,7 +174,7 @@ func TestShrinkingPool(t *testing.T) {
 		})
 	}
 	t.Run("executes nothing while it waits", func(t *testing.T) {
-		p := pooled(t, 3)
+		p := accountWithPool(t, 3)
 		p.draining()
 		p.change.Pace.MaxSize, p.change.Pace.DrainSeconds = 2, 3600
 		p.change.Parameters = []render.Parameter{{Name: render.MaxSize, Value: "2"}}
@@ -184,7 +184,7 @@ func TestShrinkingPool(t *testing.T) {
 		require.Equal(t, "the pool shrinks when i-1 has been drained", p.status(t).Delay.Message)
 	})
 	t.Run("fails if the group cannot be read", func(t *testing.T) {
-		p := pooled(t, 3)
+		p := accountWithPool(t, 3)
 		p.failing["group"] = errThrottled
 		_, err := p.newCall().waitBeforeShrinking(t.Context(), stack.Deployed{
 			Parameters: map[string]string{render.MaxSize: "5"},
@@ -232,7 +232,7 @@ func TestMaxSizeOfDeployedPace(t *testing.T) {
 		now.Status, now.Tags[names.TagPace], now.Parameters[render.MaxSize] = test.status, test.tag, "9"
 		require.Equal(t, test.want, replacementPace(rolling(), pool.Group{Desired: test.desired}, now, test.desired)[render.MaxSize], name)
 	}
-	c := pooled(t).newCall()
+	c := accountWithPool(t).newCall()
 	for want, room := range map[string]string{"8": "8", "3": "5"} {
 		require.Equal(t, room, c.rollbackPace(pool.Group{Desired: 3}, deployedFor(3), map[string]string{render.MaxSize: want})[render.MaxSize])
 	}

@@ -55,7 +55,7 @@ func TestRepair(t *testing.T) {
 
 func TestContinuedRollback(t *testing.T) {
 	failed := func(t *testing.T) *account {
-		a := pooled(t, 2)
+		a := accountWithPool(t, 2)
 		a.stacks[a.change.StackName] = deployedFor(2)
 		a.deploy("UPDATE_ROLLBACK_FAILED")
 		return a

@@ -64,11 +64,11 @@ type world struct {
 	completed                                    []string
 }
 
-// deployed is the policy of the pool in its stack. The event of the hook has another timeout.
-var deployed = drain.Policy{Timeout: 7200, OnTimeout: drain.Wait, DeleteEmptyDirData: true, UnmanagedPods: drain.EvictUnmanaged}
+// deployedPolicy is the policy of the pool in its stack. The event of the hook has another timeout.
+var deployedPolicy = drain.Policy{Timeout: 7200, OnTimeout: drain.Wait, DeleteEmptyDirData: true, UnmanagedPods: drain.EvictUnmanaged}
 
 func newWorld(t *testing.T) *world {
-	policy := deployed
+	policy := deployedPolicy
 	w := &world{
 		objects: storetest.NewBucket("state"), report: drain.Report{Outcome: drain.Done},
 		nodes: map[string]string{"i-1": "n1"}, waiting: map[string]bool{"i-1": true}, states: map[string]string{"i-1": pool.InService},
@@ -85,8 +85,8 @@ func (w *world) set(t *testing.T, change func(*status.Status)) {
 	require.NoError(t, w.state.UpdateStatus(t.Context(), "demo", change))
 }
 
-// recorded are the nodes in the status.
-func (w *world) recorded(t *testing.T) []status.Node {
+// recordedNodes are the nodes in the status.
+func (w *world) recordedNodes(t *testing.T) []status.Node {
 	t.Helper()
 	document, err := w.state.Status(t.Context(), "demo")
 	require.NoError(t, err)

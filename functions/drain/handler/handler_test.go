@@ -31,7 +31,7 @@ func (w *world) require(t *testing.T, want outcome) {
 	require.Equal(t, want.drained, len(w.drains) == 1 && w.drains[0] == "n1", "drains: %v", w.drains)
 	require.Equal(t, want.completed, len(w.completed) == 1 && w.completed[0] == "i-1 CONTINUE", "completed: %v", w.completed)
 	require.Equal(t, want.restored, append(w.restores, "")[0])
-	require.Len(t, w.recorded(t), want.recorded)
+	require.Len(t, w.recordedNodes(t), want.recorded)
 }
 
 func TestDrainAtTheHook(t *testing.T) {
@@ -126,8 +126,8 @@ func TestDrainAtTheHook(t *testing.T) {
 		clear(w.waiting)
 		_, err := w.handle(t, hookSample, nil)
 		require.NoError(t, err)
-		require.Len(t, w.recorded(t), 1)
-		require.Equal(t, "i-2", w.recorded(t)[0].Instance)
+		require.Len(t, w.recordedNodes(t), 1)
+		require.Equal(t, "i-2", w.recordedNodes(t)[0].Instance)
 	})
 	t.Run("ignores a duplicate event without a pool", func(t *testing.T) {
 		w := newWorld(t)
@@ -144,7 +144,7 @@ func TestPoolOfTheHook(t *testing.T) {
 		world func(*world)
 		want  events.Seconds
 	}{
-		"is the deployed one":                          {func(*world) {}, deployed.Timeout},
+		"is the deployed one":                          {func(*world) {}, deployedPolicy.Timeout},
 		"is that of the event if the group is deleted": {func(w *world) { clear(w.pools) }, ofEvent},
 		"is that of the event if it cannot be read":    {func(w *world) { w.poolErr = errThrottled }, ofEvent},
 		"has drover's own policy if it was created so": {

@@ -86,7 +86,7 @@ func TestPolicyWithoutAStatus(t *testing.T) {
 			w.set(t, func(s *status.Status) { s.Phase = status.Deleting })
 			test.change(w)
 			log := logs(t)
-			require.Equal(t, deployed, w.handler().policy(t.Context(), events.DrainRequest{}, w.pools[group]))
+			require.Equal(t, deployedPolicy, w.handler().policy(t.Context(), events.DrainRequest{}, w.pools[group]))
 			require.Equal(t, test.logged, log.Len() > 0, log)
 		})
 	}

@@ -24,7 +24,7 @@ func logs(t *testing.T) *bytes.Buffer {
 	return &log
 }
 
-var drained = node{pool: events.Pool{Cluster: "demo", Pool: "workers"}, name: "n1", instance: "i-1"}
+var drainedNode = node{pool: events.Pool{Cluster: "demo", Pool: "workers"}, name: "n1", instance: "i-1"}
 
 // The state of a node at the end of a slice. It is Blocked if no pod leaves.
 func TestNodeStatus(t *testing.T) {
@@ -47,7 +47,7 @@ func TestNodeStatus(t *testing.T) {
 			require.Equal(t, status.Node{
 				Name: "n1", Instance: "i-1", Pool: "workers", State: c.want, Message: c.report.Summary(), Blocked: c.report.Blocked,
 				EstimateSeconds: c.report.EstimateSeconds,
-			}, nodeStatus(drained, events.DrainResult{DrainReport: c.report}))
+			}, nodeStatus(drainedNode, events.DrainResult{DrainReport: c.report}))
 		})
 	}
 }
@@ -58,42 +58,42 @@ func TestStatusOfASlice(t *testing.T) {
 	}
 	t.Run("shows what is left", func(t *testing.T) {
 		w := newWorld(t)
-		w.handler().recordProgress(t.Context(), drained, result(drain.Remaining))
-		require.Len(t, w.recorded(t), 1)
-		require.Equal(t, noon, w.recorded(t)[0].Since)
-		require.Equal(t, status.NodeDraining, w.recorded(t)[0].State)
+		w.handler().recordProgress(t.Context(), drainedNode, result(drain.Remaining))
+		require.Len(t, w.recordedNodes(t), 1)
+		require.Equal(t, noon, w.recordedNodes(t)[0].Since)
+		require.Equal(t, status.NodeDraining, w.recordedNodes(t)[0].State)
 	})
 	t.Run("forgets a finished drain", func(t *testing.T) {
 		w := newWorld(t)
-		w.handler().recordProgress(t.Context(), drained, result(drain.Remaining))
-		w.handler().recordProgress(t.Context(), drained, result(drain.Done))
-		require.Empty(t, w.recorded(t))
+		w.handler().recordProgress(t.Context(), drainedNode, result(drain.Remaining))
+		w.handler().recordProgress(t.Context(), drainedNode, result(drain.Done))
+		require.Empty(t, w.recordedNodes(t))
 	})
 	t.Run("is not written for a drain of one slice", func(t *testing.T) {
 		w := newWorld(t)
 		before := w.objects.Written()
 		count := w.objects.Refuse("Put", "AccessDenied")
-		w.handler().recordProgress(t.Context(), drained, result(drain.Done))
+		w.handler().recordProgress(t.Context(), drainedNode, result(drain.Done))
 		require.Zero(t, *count)
 		require.Equal(t, before, w.objects.Written())
 	})
 	t.Run("keeps the entry of an instance that did not join", func(t *testing.T) {
 		w := newWorld(t)
 		w.set(t, func(s *status.Status) { s.SetNode(status.Node{Instance: "i-1", State: status.NodeNotJoined}, noon) })
-		w.handler().recordProgress(t.Context(), drained, result(drain.Done))
-		require.Len(t, w.recorded(t), 1)
+		w.handler().recordProgress(t.Context(), drainedNode, result(drain.Done))
+		require.Len(t, w.recordedNodes(t), 1)
 	})
 	t.Run("needs an instance", func(t *testing.T) {
 		w := newWorld(t)
-		w.handler().recordProgress(t.Context(), node{pool: drained.pool}, result(drain.Remaining))
-		require.Empty(t, w.recorded(t))
+		w.handler().recordProgress(t.Context(), node{pool: drainedNode.pool}, result(drain.Remaining))
+		require.Empty(t, w.recordedNodes(t))
 	})
 	t.Run("is not created", func(t *testing.T) {
 		w := newWorld(t)
 		w.objects.Delete(names.Status("demo"))
 		log := logs(t)
-		w.handler().recordProgress(t.Context(), drained, result(drain.Remaining))
-		w.handler().recordBlocked(t.Context(), drained, drain.Report{Left: 1})
+		w.handler().recordProgress(t.Context(), drainedNode, result(drain.Remaining))
+		w.handler().recordBlocked(t.Context(), drainedNode, drain.Report{Left: 1})
 		require.Empty(t, w.objects.Keys())
 		require.Empty(t, log.String(), "a cluster without a status is no error")
 	})
@@ -135,8 +135,8 @@ func TestStatusDuringASlice(t *testing.T) {
 			}
 			before := w.objects.Written()
 			for range 2 {
-				w.handler().recordBlocked(t.Context(), drained, c.report)
-				nodes := w.recorded(t)
+				w.handler().recordBlocked(t.Context(), drainedNode, c.report)
+				nodes := w.recordedNodes(t)
 				require.Len(t, nodes, 1)
 				require.Equal(t, c.want, nodes[0].State)
 				require.Equal(t, c.report.Blocked, nodes[0].Blocked)
@@ -147,8 +147,8 @@ func TestStatusDuringASlice(t *testing.T) {
 	t.Run("ignores the state of another node", func(t *testing.T) {
 		w := newWorld(t)
 		w.set(t, func(s *status.Status) { s.SetNode(status.Node{Instance: "i-2", State: status.NodeBlocked}, noon) })
-		w.handler().recordBlocked(t.Context(), drained, inTurn)
-		nodes := w.recorded(t)
+		w.handler().recordBlocked(t.Context(), drainedNode, inTurn)
+		nodes := w.recordedNodes(t)
 		at := slices.IndexFunc(nodes, func(n status.Node) bool { return n.Instance == "i-1" })
 		require.Equal(t, status.NodeDraining, nodes[at].State)
 	})
@@ -158,7 +158,7 @@ func TestStatusDuringASlice(t *testing.T) {
 		w.report = drain.Report{Outcome: drain.Remaining, Left: 2, Blocked: blocked}
 		_, err := w.handle(t, hookSample, nil)
 		require.NoError(t, err)
-		require.Equal(t, status.NodeBlocked, w.recorded(t)[0].State)
+		require.Equal(t, status.NodeBlocked, w.recordedNodes(t)[0].State)
 	})
 }
 
@@ -175,7 +175,7 @@ func TestStatusThatCannotBeWritten(t *testing.T) {
 		require.Contains(t, log.String(), `level=ERROR msg="writing the status failed" cluster=demo instance=i-1 error=`)
 		require.Contains(t, log.String(), "AccessDenied")
 		log.Reset()
-		w.handler().recordBlocked(t.Context(), drained, drain.Report{Left: 1})
+		w.handler().recordBlocked(t.Context(), drainedNode, drain.Report{Left: 1})
 		require.Contains(t, log.String(), `level=ERROR msg="writing the status failed" cluster=demo instance=i-1 error=`)
 	}
 }

@@ -77,7 +77,7 @@ func (w *world) create(cluster string) {
 	w.pin(cluster, r1)
 	document := status.New(cluster)
 	document.Status.Phase = status.Ready
-	w.put(names.Status(cluster), document)
+	w.putDocument(names.Status(cluster), document)
 }
 
 func (w *world) spec(cluster, release, more string) {
@@ -97,8 +97,8 @@ func (w *world) pin(cluster string, t upgrade.Target) {
 	}
 }
 
-// put writes a document that is not the function's.
-func (w *world) put(key string, document any) {
+// putDocument writes a document that is not the function's.
+func (w *world) putDocument(key string, document any) {
 	body, err := json.Marshal(document)
 	require.NoError(w.t, err)
 	w.bucket.Upload(key, string(body))
@@ -107,7 +107,7 @@ func (w *world) put(key string, document any) {
 // assign publishes what the hub wants.
 func (w *world) assign(claims []string, assignments ...rollout.Assignment) {
 	slices.Sort(claims)
-	w.put(names.Assigned(cell), rollout.Assigned{Sections: map[string]rollout.Section{"next": {
+	w.putDocument(names.Assigned(cell), rollout.Assigned{Sections: map[string]rollout.Section{"next": {
 		Run: 1, Claims: claims, Assignments: assignments, Releases: []rollout.ReleaseRef{{Name: "1.36-1", SHA256: "sha"}},
 	}}})
 }
@@ -131,7 +131,7 @@ func (w *world) record(a rollout.Assignment, state upgrade.State) {
 	if state.Final() {
 		r.Ended = w.now
 	}
-	w.put(names.Upgrade(a.Cluster), r)
+	w.putDocument(names.Upgrade(a.Cluster), r)
 }
 
 func (w *world) handler() *Handler {
@@ -228,8 +228,8 @@ func (w *world) attempt(cluster string) rollout.AttemptState {
 	return a.State
 }
 
-// copied is the cell's copy of an assignment.
-func (w *world) copied(cluster string) *rollout.CellAssignment {
+// copyOf is the cell's copy of an assignment.
+func (w *world) copyOf(cluster string) *rollout.CellAssignment {
 	w.t.Helper()
 	die := w.die
 	w.die = nil

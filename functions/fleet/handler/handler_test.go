@@ -38,7 +38,7 @@ func TestFacts(t *testing.T) {
 		} {
 			document := status.New("a")
 			document.Status.Phase = phase
-			w.put(names.Status("a"), document)
+			w.putDocument(names.Status("a"), document)
 			w.handle(events.Fleet{Cluster: "a"})
 			f := w.fact("a")
 			require.Equal(t, want, [2]bool{f.Busy, f.Unready}, phase)
@@ -124,7 +124,7 @@ func TestFacts(t *testing.T) {
 			{release, &status.ReleaseStatus{SHA256: sha}, nil},
 		} {
 			w := newWorld(t, "a")
-			w.put(names.Assigned(cell), rollout.Assigned{Sections: map[string]rollout.Section{"next": {
+			w.putDocument(names.Assigned(cell), rollout.Assigned{Sections: map[string]rollout.Section{"next": {
 				Claims: []string{"a"}, Releases: []rollout.ReleaseRef{{Name: "1.36-1", SHA256: sha}},
 			}}})
 			if test.stored != "" {
@@ -133,7 +133,7 @@ func TestFacts(t *testing.T) {
 			if test.verdict != nil {
 				document := status.NewRelease("1.36-1")
 				document.Status = *test.verdict
-				w.put(names.ReleaseStatus("1.36-1"), document)
+				w.putDocument(names.ReleaseStatus("1.36-1"), document)
 			}
 			w.handle(events.Fleet{})
 			require.Equal(t, test.want, w.report().Usable)
@@ -145,7 +145,7 @@ func TestFacts(t *testing.T) {
 		w := newWorld(t, "a")
 		w.handle(events.Fleet{})
 		w.bucket.Upload(names.PinnedRelease(sha), release)
-		w.put(names.Assigned(cell), rollout.Assigned{Sections: map[string]rollout.Section{"next": {
+		w.putDocument(names.Assigned(cell), rollout.Assigned{Sections: map[string]rollout.Section{"next": {
 			Claims: []string{"a"}, Releases: []rollout.ReleaseRef{{Name: "1.36-1", SHA256: sha}},
 		}}})
 		w.now, w.started = w.now.Add(time.Second), nil
@@ -175,7 +175,7 @@ func TestAssignments(t *testing.T) {
 	})
 	t.Run("leave a busy cluster to the sweep", func(t *testing.T) {
 		w := newWorld(t, "a")
-		w.put(names.Lease("a"), map[string]any{"execution": "arn:of-an-execution"})
+		w.putDocument(names.Lease("a"), map[string]any{"execution": "arn:of-an-execution"})
 		w.running = []string{"arn:of-an-execution"}
 		w.assign([]string{"a"}, assignment("a", 1))
 		w.handle(events.Fleet{})
@@ -187,9 +187,9 @@ func TestAssignments(t *testing.T) {
 		a := assignment("a", 1)
 		w.assign([]string{"a"}, a)
 		w.handle(events.Fleet{})
-		begun := w.copied("a")
+		begun := w.copyOf("a")
 		begun.Begun = true
-		w.put(names.Assignment("a"), begun)
+		w.putDocument(names.Assignment("a"), begun)
 		w.later(time.Minute)
 		require.Equal(t, rollout.AttemptBegun, w.attempt("a"))
 		w.record(a, upgrade.Running)
@@ -201,7 +201,7 @@ func TestAssignments(t *testing.T) {
 		require.Equal(t, rollout.AttemptBegun, w.attempt("a"), "nothing has observed the cluster since")
 		require.Equal(t, []string{"a"}, w.report().Open)
 		seen := w.now.Add(time.Second)
-		w.put(names.CellLooks, rollout.Looks{Clusters: map[string]rollout.Look{"a": {At: seen, Nodes: 3, NotReady: 1}}})
+		w.putDocument(names.CellLooks, rollout.Looks{Clusters: map[string]rollout.Look{"a": {At: seen, Nodes: 3, NotReady: 1}}})
 		w.later(time.Minute)
 		f := w.fact("a")
 		require.Equal(t, []any{rollout.AttemptDone, seen, 3, 1, r2}, []any{f.Attempt.State, f.Observed, f.Nodes, f.NotReady, f.Deployed})
@@ -211,7 +211,7 @@ func TestAssignments(t *testing.T) {
 		require.Equal(t, written, w.bucket.Written(), "the look is known")
 		w.spec("a", "r1", "  upgrade: {alarms: [errors, latency]}\n")
 		w.alarms = []preflight.Alarm{{Name: "errors", State: "OK"}}
-		w.put(names.CellLooks, rollout.Looks{Clusters: map[string]rollout.Look{"a": {At: w.now, Nodes: 3}}})
+		w.putDocument(names.CellLooks, rollout.Looks{Clusters: map[string]rollout.Look{"a": {At: w.now, Nodes: 3}}})
 		w.later(time.Second)
 		require.Equal(t, []string{"latency"}, w.fact("a").Alarms)
 	})
@@ -224,7 +224,7 @@ func TestAssignments(t *testing.T) {
 		document := status.New("a")
 		document.Status.Phase = status.Ready
 		document.Status.Upgrade = &status.Upgrade{Execution: "upgrade", Checks: []status.Check{{Name: "Warned"}, {Name: "Quota", Blocks: true}}}
-		w.put(names.Status("a"), document)
+		w.putDocument(names.Status("a"), document)
 		w.later(time.Minute)
 		f := w.fact("a")
 		require.Equal(t, rollout.Attempt{Rollout: "next", Run: 1, Number: 1, State: rollout.AttemptBlocked, Check: "Quota"}, *f.Attempt)
@@ -237,7 +237,7 @@ func TestAssignments(t *testing.T) {
 		a.Withdrawn = true
 		w.assign([]string{"a"}, a)
 		w.later(time.Minute)
-		require.True(t, w.copied("a").Withdrawn)
+		require.True(t, w.copyOf("a").Withdrawn)
 		require.Equal(t, rollout.AttemptWithdrawn, w.attempt("a"))
 		require.Empty(t, w.report().Open)
 	})
@@ -256,7 +256,7 @@ func TestAssignments(t *testing.T) {
 		w.handle(events.Fleet{})
 		w.assign(nil)
 		w.later(time.Minute)
-		require.True(t, w.copied("a").Withdrawn)
+		require.True(t, w.copyOf("a").Withdrawn)
 	})
 	t.Run("lose against an upgrade that begins at the same time", func(t *testing.T) {
 		w := newWorld(t, "a")
@@ -270,14 +270,14 @@ func TestAssignments(t *testing.T) {
 				return nil
 			}
 			w.die = nil
-			begun := w.copied("a")
+			begun := w.copyOf("a")
 			begun.Begun = true
-			w.put(names.Assignment("a"), begun)
+			w.putDocument(names.Assignment("a"), begun)
 			return nil
 		}
 		w.later(time.Minute)
 		require.Equal(t, rollout.AttemptBegun, w.attempt("a"))
-		require.False(t, w.copied("a").Withdrawn)
+		require.False(t, w.copyOf("a").Withdrawn)
 	})
 	t.Run("of the next attempt wait for the end of the last one", func(t *testing.T) {
 		w := newWorld(t, "a")
@@ -287,10 +287,10 @@ func TestAssignments(t *testing.T) {
 		w.record(a, upgrade.Running)
 		w.assign([]string{"a"}, assignment("a", 2))
 		w.later(time.Minute)
-		require.Equal(t, 1, w.copied("a").Attempt)
+		require.Equal(t, 1, w.copyOf("a").Attempt)
 		w.record(a, upgrade.Stopped)
 		w.later(time.Minute)
-		require.Equal(t, 2, w.copied("a").Attempt)
+		require.Equal(t, 2, w.copyOf("a").Attempt)
 		require.Equal(t, []string{"a"}, w.report().Open)
 	})
 	t.Run("never replace a later attempt", func(t *testing.T) {
@@ -300,7 +300,7 @@ func TestAssignments(t *testing.T) {
 		w.record(assignment("a", 2), upgrade.Stopped)
 		w.assign([]string{"a"}, assignment("a", 1))
 		w.later(time.Minute)
-		require.Equal(t, 2, w.copied("a").Attempt)
+		require.Equal(t, 2, w.copyOf("a").Attempt)
 	})
 	t.Run("are copied again for a recreated cluster", func(t *testing.T) {
 		w := newWorld(t, "a")
@@ -321,12 +321,12 @@ func TestAssignments(t *testing.T) {
 		w.handle(events.Fleet{})
 		require.Equal(t, []string{"a", "b"}, w.report().Open)
 		require.Equal(t, 2, w.report().Limit)
-		require.Nil(t, w.copied("c"))
+		require.Nil(t, w.copyOf("c"))
 		w.record(assignment("a", 1), upgrade.Stopped)
 		w.later(time.Minute)
 		w.later(time.Minute)
 		require.Equal(t, []string{"b", "c"}, w.report().Open)
-		require.NotNil(t, w.copied("c"))
+		require.NotNil(t, w.copyOf("c"))
 	})
 	t.Run("stay on the list of open clusters that another call wrote after this one observed the cluster", func(t *testing.T) {
 		w := newWorld(t, "a")
@@ -354,14 +354,14 @@ func TestAssignments(t *testing.T) {
 	t.Run("give planning the freezes and claims", func(t *testing.T) {
 		w := newWorld(t, "a")
 		sale := api.Freeze{Metadata: api.Metadata{Name: "sale"}}
-		w.put(names.Assigned(cell), rollout.Assigned{
+		w.putDocument(names.Assigned(cell), rollout.Assigned{
 			Sections: map[string]rollout.Section{"next": {Claims: []string{"a"}}}, Freezes: []api.Freeze{sale},
 		})
 		w.handle(events.Fleet{})
 		freezes, _, err := w.state.CellFreezes(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, &rollout.CellFreezes{Freezes: []api.Freeze{sale}, Claims: []string{"a"}}, freezes)
-		w.put(names.Assigned(cell), rollout.Assigned{})
+		w.putDocument(names.Assigned(cell), rollout.Assigned{})
 		w.handle(events.Fleet{})
 		freezes, _, err = w.state.CellFreezes(t.Context())
 		require.NoError(t, err)
@@ -406,7 +406,7 @@ func TestKilledBetweenAnyTwoCalls(t *testing.T) {
 			lines = append(lines, fmt.Sprintf("%s %+v", f.Cluster, *f.Attempt))
 		}
 		for _, cluster := range []string{"a", "b"} {
-			a := w.copied(cluster)
+			a := w.copyOf(cluster)
 			lines = append(lines, fmt.Sprintf("%s %d withdrawn %t requested %s", a.Cluster, a.Attempt, a.Withdrawn, a.Requested))
 		}
 		lines = append(lines, w.report().Open...)
@@ -444,5 +444,5 @@ func TestConcurrentCalls(t *testing.T) {
 	}
 	w.later(time.Minute)
 	require.Equal(t, []string{"a"}, w.report().Open)
-	require.Nil(t, w.copied("b"))
+	require.Nil(t, w.copyOf("b"))
 }

@@ -48,7 +48,7 @@ func TestLeaseOfAPlan(t *testing.T) {
 			require.Equal(t, test.rolls, s.rolls, "a repeated call recorded its rolls before")
 			if test.outcome == events.OutcomeBusy {
 				require.Zero(t, s.acquired)
-				require.Equal(t, []time.Time{planned.Add(-time.Minute)}, s.dues)
+				require.Equal(t, []time.Time{planTime.Add(-time.Minute)}, s.dues)
 			}
 		})
 	}

@@ -52,8 +52,8 @@ func TestDeletionOfAProtectedCluster(t *testing.T) {
 	}
 }
 
-// unprotected are a network and a control plane that nothing deployed protects, with the specs that changed them last.
-func unprotected(network, controlPlane string) map[string]stack.Deployed {
+// bareStacks are a network and a control plane that nothing deployed protects, with the specs that changed them last.
+func bareStacks(network, controlPlane string) map[string]stack.Deployed {
 	all := deployedAll("false")
 	for stack, version := range map[string]string{names.Network: network, names.ControlPlane: controlPlane} {
 		d := all[stack]
@@ -69,20 +69,20 @@ func TestDeletionGoesByAcceptedSpecs(t *testing.T) {
 		"default": "kind: Cluster\nspec: {region: eu-central-1}\n",
 		"off":     "kind: Cluster\nspec: {deletionProtection: false}\n",
 	}
-	withoutControlPlane := unprotected("on", "")
+	withoutControlPlane := bareStacks("on", "")
 	delete(withoutControlPlane, names.ControlPlane)
 	for name, test := range map[string]struct {
 		deployed map[string]stack.Deployed
 		good     string
 		want     string // the protected stacks; "" is none
 	}{
-		"its spec protects a control plane whose first update was rolled back":    {unprotected("off", "on"), "off", "(control-plane)"},
-		"the default protects a control plane whose first update was rolled back": {unprotected("off", "default"), "off", "(control-plane)"},
+		"its spec protects a control plane whose first update was rolled back":    {bareStacks("off", "on"), "off", "(control-plane)"},
+		"the default protects a control plane whose first update was rolled back": {bareStacks("off", "default"), "off", "(control-plane)"},
 		"its spec protects a network without a control plane":                     {withoutControlPlane, "off", "(network)"},
-		"the accepted spec protects both stacks before it was converged to":       {unprotected("off", "off"), "on", "(control-plane, network)"},
-		"an accepted spec that was not converged to turns no protection off":      {unprotected("on", "on"), "off", "(control-plane, network)"},
-		"specs without protection protect nothing":                                {unprotected("off", "off"), "off", ""},
-		"versions that expired protect nothing":                                   {unprotected("expired", ""), "", ""},
+		"the accepted spec protects both stacks before it was converged to":       {bareStacks("off", "off"), "on", "(control-plane, network)"},
+		"an accepted spec that was not converged to turns no protection off":      {bareStacks("on", "on"), "off", "(control-plane, network)"},
+		"specs without protection protect nothing":                                {bareStacks("off", "off"), "off", ""},
+		"versions that expired protect nothing":                                   {bareStacks("expired", ""), "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := &specless{status: &status.Status{Phase: status.Ready, GoodVersion: test.good}, deployed: test.deployed, versions: versions}
@@ -107,9 +107,9 @@ func TestDeletionGoesByAcceptedSpecs(t *testing.T) {
 		for accepted, want := range map[string]events.Outcome{"on": events.OutcomeStopped, "off": events.OutcomeDeletes} {
 			c := &specless{
 				status: &status.Status{
-					Phase: status.Converging, PlannedVersion: "off", GoodVersion: "off", Accepted: &status.Upload{Version: accepted, UploadedAt: planned},
+					Phase: status.Converging, PlannedVersion: "off", GoodVersion: "off", Accepted: &status.Upload{Version: accepted, UploadedAt: planTime},
 				},
-				deployed: unprotected("off", "off"), versions: versions,
+				deployed: bareStacks("off", "off"), versions: versions,
 			}
 			result, err := c.plan(t)
 			require.NoError(t, err)
@@ -119,7 +119,7 @@ func TestDeletionGoesByAcceptedSpecs(t *testing.T) {
 	})
 	t.Run("no stack is deleted if a version cannot be read", func(t *testing.T) {
 		c := &specless{
-			status: &status.Status{}, deployed: unprotected("off", "off"), versions: versions, err: map[string]error{
+			status: &status.Status{}, deployed: bareStacks("off", "off"), versions: versions, err: map[string]error{
 				"version": errors.New("throttled"),
 			},
 		}
@@ -128,7 +128,7 @@ func TestDeletionGoesByAcceptedSpecs(t *testing.T) {
 		require.Empty(t, c.kept)
 	})
 	t.Run("each version is read once", func(t *testing.T) {
-		c := &specless{status: &status.Status{GoodVersion: "off"}, deployed: unprotected("off", "off"), versions: versions}
+		c := &specless{status: &status.Status{GoodVersion: "off"}, deployed: bareStacks("off", "off"), versions: versions}
 		_, err := c.plan(t)
 		require.NoError(t, err)
 		require.Equal(t, []string{"off"}, c.read)

@@ -113,10 +113,10 @@ func (c *specless) ListCluster(_ context.Context, _ string, expected []string) (
 	return c.deployed, c.err["stacks"]
 }
 
-// none has no stacks of other owners.
-type none struct{ *specless }
+// noOtherStacks has no stacks of other owners.
+type noOtherStacks struct{ *specless }
 
-func (none) Owners(context.Context, []string) (map[string]string, error) { return nil, nil }
+func (noOtherStacks) Owners(context.Context, []string) (map[string]string, error) { return nil, nil }
 
 // deployedAll are a network and a control plane with these parameters, and a pool.
 func deployedAll(protection string) map[string]stack.Deployed {
@@ -133,12 +133,12 @@ func deployedAll(protection string) map[string]stack.Deployed {
 func (c *specless) plan(t *testing.T) (events.PlanResult, error) {
 	slog.SetDefault(slog.New(slog.DiscardHandler))
 	now := func() time.Time { return time.Unix(1000, 0) }
-	h := &Handler{Planner: &planner.Planner{Specs: c, State: c, Stacks: none{c}, Now: now}, State: c, Executions: c, Now: now}
+	h := &Handler{Planner: &planner.Planner{Specs: c, State: c, Stacks: noOtherStacks{c}, Now: now}, State: c, Executions: c, Now: now}
 	return h.Handle(t.Context(), events.PlanRequest{Cluster: "demo", Execution: "x"})
 }
 
-// specced is a cluster with a spec. calls are what planning wrote, other than its status.
-type specced struct {
+// clusterWithSpec is a cluster with a spec. calls are what planning wrote, other than its status.
+type clusterWithSpec struct {
 	*specless
 	cell    render.Cell
 	objects map[string]string
@@ -146,7 +146,7 @@ type specced struct {
 	dues    []time.Time
 }
 
-func (s *specced) Get(_ context.Context, key string, _ int64) (store.Object, error) {
+func (s *clusterWithSpec) Get(_ context.Context, key string, _ int64) (store.Object, error) {
 	body, found := s.objects[key]
 	if !found {
 		return store.Object{}, store.ErrNotFound
@@ -154,52 +154,54 @@ func (s *specced) Get(_ context.Context, key string, _ int64) (store.Object, err
 	return store.Object{Body: []byte(body), Version: "v1"}, s.err[key]
 }
 
-func (s *specced) Rolls(context.Context, string) (map[string]time.Time, error) { return nil, nil }
+func (s *clusterWithSpec) Rolls(context.Context, string) (map[string]time.Time, error) {
+	return nil, nil
+}
 
-func (s *specced) AddRolls(_ context.Context, _ string, pools []string, _ time.Time) error {
+func (s *clusterWithSpec) AddRolls(_ context.Context, _ string, pools []string, _ time.Time) error {
 	s.rolls = append(s.rolls, pools...)
 	return s.err["rolls"]
 }
 
-func (s *specced) AddDue(_ context.Context, _ string, at time.Time) error {
+func (s *clusterWithSpec) AddDue(_ context.Context, _ string, at time.Time) error {
 	s.dues = append(s.dues, at)
 	return s.err["due"]
 }
 
-func (s *specced) Offered(context.Context) ([]string, error) {
+func (s *clusterWithSpec) Offered(context.Context) ([]string, error) {
 	return []string{"1.35", "1.36", "1.37"}, nil
 }
 
-func (s *specced) Exists(context.Context, string) (bool, error) { return false, nil }
+func (s *clusterWithSpec) Exists(context.Context, string) (bool, error) { return false, nil }
 
-var planned = time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
+var planTime = time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
 
-func withSpec(t *testing.T) *specced {
+func withSpec(t *testing.T) *clusterWithSpec {
 	t.Helper()
 	release, err := os.ReadFile("../../../examples/releases/1.36-1.yaml")
 	require.NoError(t, err)
-	return &specced{
+	return &clusterWithSpec{
 		specless: &specless{status: &status.Status{}, err: map[string]error{}},
 		objects:  map[string]string{names.ClusterSpec("demo"): specOfA, names.ReleaseSpec("1.36-1"): string(release)},
 	}
 }
 
-func (s *specced) handler() *Handler {
+func (s *clusterWithSpec) handler() *Handler {
 	slog.SetDefault(slog.New(slog.DiscardHandler))
-	return &Handler{Planner: s.planner(), State: s, Executions: s, Now: func() time.Time { return planned }}
+	return &Handler{Planner: s.planner(), State: s, Executions: s, Now: func() time.Time { return planTime }}
 }
 
-func (s *specced) planner() *planner.Planner {
+func (s *clusterWithSpec) planner() *planner.Planner {
 	return &planner.Planner{
-		Specs: s, State: s, Stacks: none{s.specless}, EKS: s, Now: func() time.Time { return planned },
+		Specs: s, State: s, Stacks: noOtherStacks{s.specless}, EKS: s, Now: func() time.Time { return planTime },
 		Cell: s.cell,
 	}
 }
 
-func (s *specced) plan(t *testing.T, roll ...string) (events.PlanResult, error) {
+func (s *clusterWithSpec) plan(t *testing.T, roll ...string) (events.PlanResult, error) {
 	t.Helper()
 	return s.handler().Handle(t.Context(), events.PlanRequest{
-		Cluster: "demo", Execution: "mine", Roll: roll, Started: planned.Add(-time.Minute),
+		Cluster: "demo", Execution: "mine", Roll: roll, Started: planTime.Add(-time.Minute),
 	})
 }
 
@@ -230,7 +232,7 @@ func newCluster(t *testing.T) *cluster {
 	c.outcome, err = withSpec(t).planner().Plan(t.Context(), planner.Request{Cluster: "demo"})
 	require.NoError(t, err)
 	c.outcome.Plan = plan.Plan{}
-	c.state = store.NewState(c.bucket, store.Silent, func() time.Time { return planned })
+	c.state = store.NewState(c.bucket, store.Silent, func() time.Time { return planTime })
 	c.spec.Spec.Pools = []api.Pool{{Name: "a"}}
 	return c
 }
@@ -275,8 +277,8 @@ func (c *cluster) refuse(operation, key string) {
 // handle calls the function for the execution "mine", which rolls pools.
 func (c *cluster) handle(t *testing.T, roll ...string) (events.PlanResult, error) {
 	t.Helper()
-	h := &Handler{Planner: c, State: c.state, Executions: c, Now: func() time.Time { return planned }}
-	return h.Handle(t.Context(), events.PlanRequest{Cluster: "demo", Execution: "mine", Roll: roll, Started: planned.Add(-time.Minute)})
+	h := &Handler{Planner: c, State: c.state, Executions: c, Now: func() time.Time { return planTime }}
+	return h.Handle(t.Context(), events.PlanRequest{Cluster: "demo", Execution: "mine", Roll: roll, Started: planTime.Add(-time.Minute)})
 }
 
 func (c *cluster) Running(context.Context, string) (bool, error) {

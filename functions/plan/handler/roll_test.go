@@ -13,11 +13,13 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// refused lets an earlier request be refused.
-func refused(s *status.Status) { s.Refuse(status.ReasonRollRefused, "an earlier request", planned) }
+// refuseRequest lets an earlier request be refused.
+func refuseRequest(s *status.Status) {
+	s.Refuse(status.ReasonRollRefused, "an earlier request", planTime)
+}
 
 func TestRequestedRoll(t *testing.T) {
-	started := planned.Add(-time.Minute)
+	started := planTime.Add(-time.Minute)
 	rolls := func(t *testing.T, c *cluster) map[string]time.Time {
 		rolls, err := c.state.Rolls(t.Context(), "demo")
 		require.NoError(t, err)
@@ -25,7 +27,7 @@ func TestRequestedRoll(t *testing.T) {
 	}
 	t.Run("is recorded with the time of the execution's start", func(t *testing.T) {
 		c := newCluster(t)
-		c.amend(t, refused)
+		c.amend(t, refuseRequest)
 		_, err := c.handle(t, "a")
 		require.NoError(t, err)
 		require.Equal(t, map[string]time.Time{"a": started}, rolls(t, c))
@@ -80,7 +82,7 @@ func TestRequestedRoll(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t)
-			c.amend(t, refused)
+			c.amend(t, refuseRequest)
 			c.lease("theirs")
 			c.running = true
 			given(c)

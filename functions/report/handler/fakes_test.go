@@ -16,8 +16,8 @@ import (
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
-// reported is a cluster with its spec v1. done is what was done to its state, in order.
-type reported struct {
+// reportFixture is a cluster with its spec v1. done is what was done to its state, in order.
+type reportFixture struct {
 	lease   store.Lease
 	status  status.Status
 	record  *upgrade.Record
@@ -25,49 +25,49 @@ type reported struct {
 	done    []string
 }
 
-func (r *reported) note(what string) error {
+func (r *reportFixture) note(what string) error {
 	r.done = append(r.done, what)
 	return r.failing[what]
 }
 
-func (r *reported) Get(context.Context, string, int64) (store.Object, error) {
+func (r *reportFixture) Get(context.Context, string, int64) (store.Object, error) {
 	return store.Object{Version: "v1"}, r.failing["spec"]
 }
 
-func (r *reported) Status(context.Context, string) (*status.Cluster, error) {
+func (r *reportFixture) Status(context.Context, string) (*status.Cluster, error) {
 	c := status.New("demo")
 	c.Status = r.status
 	return c, nil
 }
 
-func (r *reported) UpdateStatus(_ context.Context, _ string, change func(*status.Status)) error {
+func (r *reportFixture) UpdateStatus(_ context.Context, _ string, change func(*status.Status)) error {
 	change(&r.status)
 	return r.note("status")
 }
 
-func (r *reported) AmendStatus(ctx context.Context, cluster string, change func(*status.Status)) error {
+func (r *reportFixture) AmendStatus(ctx context.Context, cluster string, change func(*status.Status)) error {
 	return r.UpdateStatus(ctx, cluster, change)
 }
 
-func (r *reported) Lease(context.Context, string) (store.Lease, error) {
+func (r *reportFixture) Lease(context.Context, string) (store.Lease, error) {
 	return r.lease, r.failing["lease"]
 }
 
-func (r *reported) Release(_ context.Context, _, execution string) error {
+func (r *reportFixture) Release(_ context.Context, _, execution string) error {
 	return r.note("release " + execution)
 }
 
-func (r *reported) DeletePendingWork(context.Context, string) error { return r.note("forget") }
+func (r *reportFixture) DeletePendingWork(context.Context, string) error { return r.note("forget") }
 
-func (r *reported) Upgrade(context.Context, string) (*upgrade.Record, string, error) {
+func (r *reportFixture) Upgrade(context.Context, string) (*upgrade.Record, string, error) {
 	return r.record, "etag", r.failing["record"]
 }
 
-func (r *reported) PutUpgrade(_ context.Context, _ string, record *upgrade.Record, etag string) (string, error) {
+func (r *reportFixture) PutUpgrade(_ context.Context, _ string, record *upgrade.Record, etag string) (string, error) {
 	return "", r.note(fmt.Sprintf("record %q %s", record.Overridden, etag))
 }
 
-func (r *reported) report(t *testing.T, plan *events.PlanResult) (events.ReportResult, error) {
+func (r *reportFixture) report(t *testing.T, plan *events.PlanResult) (events.ReportResult, error) {
 	slog.SetDefault(slog.New(slog.DiscardHandler))
 	h := &Handler{Specs: r, State: r, Now: func() time.Time { return time.Unix(1000, 0) }}
 	return h.Handle(t.Context(), events.ReportRequest{Cluster: "demo", Execution: "mine", Plan: plan})
@@ -80,7 +80,7 @@ var noon = time.Unix(1000, 0).UTC()
 
 // round is a cluster whose execution, mine, reports.
 type round struct {
-	*reported
+	*reportFixture
 	// version of its spec; "" when there is none.
 	version string
 	specErr error
@@ -111,14 +111,14 @@ func (r *round) Status(ctx context.Context, cluster string) (*status.Cluster, er
 	if r.statusErr != nil {
 		return nil, r.statusErr
 	}
-	return r.reported.Status(ctx, cluster)
+	return r.reportFixture.Status(ctx, cluster)
 }
 
 func (r *round) UpdateStatus(ctx context.Context, cluster string, change func(*status.Status)) error {
 	for _, s := range r.tries {
 		change(&s)
 	}
-	return r.reported.UpdateStatus(ctx, cluster, change)
+	return r.reportFixture.UpdateStatus(ctx, cluster, change)
 }
 
 func (r *round) AmendStatus(_ context.Context, _ string, change func(*status.Status)) error {

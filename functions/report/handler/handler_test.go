@@ -74,8 +74,8 @@ func (f *fixture) report(t *testing.T, in events.ReportRequest) (events.ReportRe
 	return h.Handle(t.Context(), in)
 }
 
-// written returns the keys of the writes and deletions, in order.
-func (f *fixture) written(from int) (keys []string) {
+// writtenKeys returns the keys of the writes and deletions, in order.
+func (f *fixture) writtenKeys(from int) (keys []string) {
 	for _, call := range f.objects.Calls()[from:] {
 		if call.Operation == "Put" || call.Operation == "Delete" {
 			keys = append(keys, call.Key)
@@ -93,7 +93,7 @@ func TestReport(t *testing.T) {
 		require.Equal(t, events.ReportResult{Reason: status.AsSpecified}, result)
 		require.Equal(t, status.Ready, f.status(t).Phase)
 		require.Equal(t, "True", f.status(t).Condition(status.Converged).Status)
-		require.Equal(t, []string{names.Status("demo"), names.Lease("demo")}, f.written(begin), "the lease is released last")
+		require.Equal(t, []string{names.Status("demo"), names.Lease("demo")}, f.writtenKeys(begin), "the lease is released last")
 		lease, err := f.state.Lease(t.Context(), "demo")
 		require.NoError(t, err)
 		require.Empty(t, lease.Execution)
@@ -132,7 +132,7 @@ func TestReport(t *testing.T) {
 		second, err := f.report(t, in)
 		require.NoError(t, err)
 		require.Equal(t, first, second)
-		require.Empty(t, f.written(begin))
+		require.Empty(t, f.writtenKeys(begin))
 	})
 }
 
@@ -201,7 +201,7 @@ func TestReportOfADeletion(t *testing.T) {
 			require.Equal(t, status.Deleted, s.Phase)
 			require.Regexp(t, "^the cluster is [a-z]+"+test.leftovers+"$", s.Message)
 			require.Equal(t, s.Message, s.Condition(status.Converged).Message)
-			require.Equal(t, []string{inspection, names.Status("demo"), names.Lease("demo")}, f.written(begin))
+			require.Equal(t, []string{inspection, names.Status("demo"), names.Lease("demo")}, f.writtenKeys(begin))
 			require.Empty(t, s.Plan)
 			require.Empty(t, s.Stacks)
 			require.Empty(t, s.Nodes)

@@ -14,7 +14,7 @@ import (
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
-func unchanged(fence int64) *events.PlanResult {
+func unchangedPlan(fence int64) *events.PlanResult {
 	return &events.PlanResult{Outcome: events.OutcomeUnchanged, SpecVersion: "v1", Accepted: true, Fence: fence, Seen: 7}
 }
 
@@ -30,8 +30,8 @@ func TestReportOfATakenOverCluster(t *testing.T) {
 		"by another with a number that it knows": {Execution: "theirs", Fence: 7},
 	} {
 		t.Run("changes nothing when it was taken "+name, func(t *testing.T) {
-			for _, plan := range []*events.PlanResult{unchanged(7), gonePlan(7)} {
-				r := &reported{lease: lease}
+			for _, plan := range []*events.PlanResult{unchangedPlan(7), gonePlan(7)} {
+				r := &reportFixture{lease: lease}
 				result, err := r.report(t, plan)
 				require.NoError(t, err)
 				require.Empty(t, r.done)
@@ -42,15 +42,15 @@ func TestReportOfATakenOverCluster(t *testing.T) {
 		})
 	}
 	t.Run("changes nothing after it gave the lease up", func(t *testing.T) {
-		r := &reported{lease: store.Lease{Fence: 7}}
-		result, err := r.report(t, unchanged(7))
+		r := &reportFixture{lease: store.Lease{Fence: 7}}
+		result, err := r.report(t, unchangedPlan(7))
 		require.NoError(t, err)
 		require.Empty(t, r.done)
 		require.False(t, result.Failed)
 	})
 	t.Run("fails when the lease cannot be read", func(t *testing.T) {
-		r := &reported{failing: map[string]error{"lease": errors.New("throttled")}}
-		_, err := r.report(t, unchanged(7))
+		r := &reportFixture{failing: map[string]error{"lease": errors.New("throttled")}}
+		_, err := r.report(t, unchangedPlan(7))
 		require.ErrorIs(t, err, r.failing["lease"])
 		require.Empty(t, r.done)
 	})
@@ -67,8 +67,8 @@ func TestReportOverALaterStatus(t *testing.T) {
 		"leaves that of a later hand": {8, status.Converging},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &reported{lease: mine, status: status.Status{Phase: status.Converging, Fence: c.fence, Execution: "theirs"}}
-			_, err := r.report(t, unchanged(7))
+			r := &reportFixture{lease: mine, status: status.Status{Phase: status.Converging, Fence: c.fence, Execution: "theirs"}}
+			_, err := r.report(t, unchangedPlan(7))
 			require.NoError(t, err)
 			require.Equal(t, c.phase, r.status.Phase)
 			require.Equal(t, []string{"status", "release mine"}, r.done, "the lease is released last")
@@ -77,7 +77,7 @@ func TestReportOverALaterStatus(t *testing.T) {
 	t.Run("leaves what another execution converges when it could not plan", func(t *testing.T) {
 		for _, phase := range []status.Phase{status.Converging, status.Upgrading, status.Deleting} {
 			for execution, left := range map[string]bool{"theirs": true, "mine": false} {
-				r := &reported{status: status.Status{Phase: phase, Execution: execution, PlannedVersion: "v1"}}
+				r := &reportFixture{status: status.Status{Phase: phase, Execution: execution, PlannedVersion: "v1"}}
 				_, err := r.report(t, nil)
 				require.NoError(t, err)
 				require.Equal(t, left, r.status.Phase == phase, "%s of %s: %s", phase, execution, r.status.Phase)
@@ -85,15 +85,15 @@ func TestReportOverALaterStatus(t *testing.T) {
 		}
 	})
 	t.Run("records that planning failed if no execution converges", func(t *testing.T) {
-		r := &reported{status: status.Status{Phase: status.Ready, Execution: "theirs", PlannedVersion: "v1"}}
+		r := &reportFixture{status: status.Status{Phase: status.Ready, Execution: "theirs", PlannedVersion: "v1"}}
 		_, err := r.report(t, nil)
 		require.NoError(t, err)
 		require.Equal(t, status.Failed, r.status.Phase)
 		require.Equal(t, "mine", r.status.Execution)
 	})
 	t.Run("keeps the lease when the status cannot be written", func(t *testing.T) {
-		r := &reported{lease: mine, failing: map[string]error{"status": errors.New("throttled")}}
-		_, err := r.report(t, unchanged(7))
+		r := &reportFixture{lease: mine, failing: map[string]error{"status": errors.New("throttled")}}
+		_, err := r.report(t, unchangedPlan(7))
 		require.ErrorIs(t, err, r.failing["status"])
 		require.Equal(t, []string{"status"}, r.done)
 	})
@@ -103,14 +103,14 @@ func TestReportOverALaterStatus(t *testing.T) {
 func TestReportOfADeletedCluster(t *testing.T) {
 	mine := store.Lease{Execution: "mine", Fence: 7}
 	t.Run("forgets first", func(t *testing.T) {
-		r := &reported{lease: mine}
+		r := &reportFixture{lease: mine}
 		_, err := r.report(t, gonePlan(7))
 		require.NoError(t, err)
 		require.Equal(t, []string{"forget", "status", "release mine"}, r.done)
 		require.Equal(t, status.Deleted, r.status.Phase)
 	})
 	t.Run("forgets nothing without the lease", func(t *testing.T) {
-		r := &reported{}
+		r := &reportFixture{}
 		plan := gonePlan(0)
 		plan.Outcome = events.OutcomeGone
 		_, err := r.report(t, plan)
@@ -118,7 +118,7 @@ func TestReportOfADeletedCluster(t *testing.T) {
 		require.NotContains(t, r.done, "forget", "another cluster of the name may be in progress")
 	})
 	t.Run("says nothing when that fails", func(t *testing.T) {
-		r := &reported{lease: mine, failing: map[string]error{"forget": errors.New("throttled")}}
+		r := &reportFixture{lease: mine, failing: map[string]error{"forget": errors.New("throttled")}}
 		_, err := r.report(t, gonePlan(7))
 		require.ErrorIs(t, err, r.failing["forget"])
 		require.Equal(t, []string{"forget"}, r.done)
@@ -126,27 +126,27 @@ func TestReportOfADeletedCluster(t *testing.T) {
 }
 
 func TestReportThatTheSpecCountsAgain(t *testing.T) {
-	served := unchanged(0)
+	served := unchangedPlan(0)
 	served.OverrideCleared = 3
 	record := func() *upgrade.Record { return &upgrade.Record{Number: 3, Overridden: "r1", State: upgrade.Done} }
 	t.Run("writes the record unchanged", func(t *testing.T) {
-		r := &reported{record: record()}
+		r := &reportFixture{record: record()}
 		_, err := r.report(t, served)
 		require.NoError(t, err)
 		require.Equal(t, []string{`record "" etag`, "status", "release mine"}, r.done)
 	})
 	t.Run("leaves the record to another upgrade", func(t *testing.T) {
-		r := &reported{record: record()}
+		r := &reportFixture{record: record()}
 		r.record.Number = 4
 		_, err := r.report(t, served)
 		require.NoError(t, err)
 		require.Equal(t, []string{"status", "release mine"}, r.done)
-		r = &reported{record: record(), failing: map[string]error{`record "" etag`: store.ErrConflict}}
+		r = &reportFixture{record: record(), failing: map[string]error{`record "" etag`: store.ErrConflict}}
 		_, err = r.report(t, served)
 		require.NoError(t, err, "an upgrade began between reading and writing")
 	})
 	t.Run("fails when the record cannot be written", func(t *testing.T) {
-		r := &reported{record: record(), failing: map[string]error{`record "" etag`: errors.New("throttled")}}
+		r := &reportFixture{record: record(), failing: map[string]error{`record "" etag`: errors.New("throttled")}}
 		_, err := r.report(t, served)
 		require.Error(t, err)
 		require.NotContains(t, r.done, "status")

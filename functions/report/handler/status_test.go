@@ -81,7 +81,7 @@ func TestExecutionWaitsForItsNextTry(t *testing.T) {
 		"not when the status cannot be read":     {func(*status.Status) {}, false, errThrottled, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &round{reported: &reported{status: failed}, missing: test.missing, statusErr: test.err}
+			r := &round{reportFixture: &reportFixture{status: failed}, missing: test.missing, statusErr: test.err}
 			test.change(&r.status)
 			seconds, err := r.handler().secondsUntilRetry(t.Context(), in(nil), backoff.QuickRetries)
 			require.ErrorIs(t, err, test.err)
@@ -174,7 +174,7 @@ func TestEndOfARound(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &round{reported: &reported{}, version: "v1"}
+			r := &round{reportFixture: &reportFixture{}, version: "v1"}
 			r.status = status.Status{Phase: status.Failed, Execution: "mine", RetryAt: &soon, Failures: 1}
 			test.given(r)
 			result, err := r.handler().decideNext(t.Context(), in(plan), test.v)
@@ -216,7 +216,7 @@ func TestNewerSpec(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &round{reported: &reported{}, version: "v1"}
+			r := &round{reportFixture: &reportFixture{}, version: "v1"}
 			test.given(r)
 			newer, err := r.handler().hasNewerSpec(t.Context(), in(test.plan))
 			require.ErrorIs(t, err, test.err)
@@ -234,7 +234,7 @@ func TestNewerSpec(t *testing.T) {
 			"failed before": {status.Failed, &theirs, theirs},
 			"ready":         {status.Ready, nil, time.Time{}},
 		} {
-			r := &round{reported: &reported{status: status.Status{Phase: test.phase, RetryAt: test.before}}, version: "v1"}
+			r := &round{reportFixture: &reportFixture{status: status.Status{Phase: test.phase, RetryAt: test.before}}, version: "v1"}
 			_, err := r.handler().hasNewerSpec(t.Context(), in(nil))
 			require.NoError(t, err)
 			if test.want.IsZero() {
@@ -269,7 +269,7 @@ func TestReportOfAnOutdatedSpec(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &round{reported: &reported{status: before}, version: "v2"}
+			r := &round{reportFixture: &reportFixture{status: before}, version: "v2"}
 			r.status.Fence = test.fence
 			request := in(plan(test.outcome))
 			request.Error = test.failed
@@ -281,13 +281,13 @@ func TestReportOfAnOutdatedSpec(t *testing.T) {
 		})
 	}
 	t.Run("fails when the spec is unknown", func(t *testing.T) {
-		r := &round{reported: &reported{status: before}, specErr: errThrottled}
+		r := &round{reportFixture: &reportFixture{status: before}, specErr: errThrottled}
 		_, err := r.handler().Handle(t.Context(), in(plan(events.OutcomeUnchanged)))
 		require.ErrorIs(t, err, errThrottled)
 		require.Empty(t, r.done)
 	})
 	t.Run("writes that the cluster is deleted, and plans the newer spec", func(t *testing.T) {
-		r := &round{reported: &reported{status: before}, version: "v2"}
+		r := &round{reportFixture: &reportFixture{status: before}, version: "v2"}
 		deleted := plan(events.OutcomeGone)
 		deleted.SpecVersion = ""
 		result, err := r.handler().Handle(t.Context(), in(deleted))
@@ -296,7 +296,7 @@ func TestReportOfAnOutdatedSpec(t *testing.T) {
 		require.Equal(t, status.Deleted, r.status.Phase)
 	})
 	t.Run("plans again also when the newer version was deleted", func(t *testing.T) {
-		r := &round{reported: &reported{status: before}, version: "v2"}
+		r := &round{reportFixture: &reportFixture{status: before}, version: "v2"}
 		r.restored = true
 		result, err := r.handler().Handle(t.Context(), in(plan(events.OutcomeUnchanged)))
 		require.NoError(t, err)
@@ -316,7 +316,7 @@ func TestReportOfAFailedPlan(t *testing.T) {
 		"fails when the spec is unknown":                {func(r *round) { r.version, r.specErr = "", errThrottled }, errThrottled, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &round{reported: &reported{status: status.Status{PlannedVersion: "v1"}}, version: "v1"}
+			r := &round{reportFixture: &reportFixture{status: status.Status{PlannedVersion: "v1"}}, version: "v1"}
 			test.given(r)
 			request := in(nil)
 			request.Error = "ChangeRefused"
@@ -326,7 +326,7 @@ func TestReportOfAFailedPlan(t *testing.T) {
 		})
 	}
 	t.Run("writes the status of a deletion that was planned", func(t *testing.T) {
-		r := &round{reported: &reported{}}
+		r := &round{reportFixture: &reportFixture{}}
 		_, err := r.handler().Handle(t.Context(), in(&events.PlanResult{Outcome: events.OutcomeGone, Accepted: true}))
 		require.NoError(t, err)
 		require.Equal(t, "status", r.done[0])
@@ -340,7 +340,7 @@ func TestInstancesThatDidNotJoinAreNamedOnce(t *testing.T) {
 		}
 		return nodes
 	}
-	r := &round{reported: &reported{status: status.Status{Nodes: nodes("i-1", "i-2", "i-3", "i-4")}}, version: "v1"}
+	r := &round{reportFixture: &reportFixture{status: status.Status{Nodes: nodes("i-1", "i-2", "i-3", "i-4")}}, version: "v1"}
 	for _, pool := range []string{"b", "addons"} { // stack pool-b did not fail, and stack addons is no pool
 		r.status.Nodes = append(r.status.Nodes, status.Node{Instance: "i-8", Pool: pool, State: status.NodeNotJoined, Execution: "mine"})
 	}
@@ -380,7 +380,7 @@ func TestSpecThatIsServed(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &round{reported: &reported{record: test.record, failing: test.failing}, version: "v1"}
+			r := &round{reportFixture: &reportFixture{record: test.record, failing: test.failing}, version: "v1"}
 			require.ErrorIs(t, r.handler().clearOverride(t.Context(), in(test.plan)), test.err)
 			require.Equal(t, test.want, len(r.done) == 1)
 		})

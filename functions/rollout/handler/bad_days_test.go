@@ -61,14 +61,14 @@ func TestBadDays(t *testing.T) {
 	t.Run("a cluster is deleted before its turn", func(t *testing.T) {
 		f := begin(t, "", "a", "b")
 		delete(f.clusters, "b")
-		f.pass(f.ended("next"))
+		f.pass(f.hasEnded("next"))
 		require.Equal(t, []string{"a Good", "b Skipped Deleted"}, f.members("next"))
 		require.Equal(t, rollout.Done, f.record("next").Run.State)
 	})
 	t.Run("a cluster joins during the run", func(t *testing.T) {
 		f := begin(t, "", "a", "b")
 		f.clusters["c"] = &cluster{labels: map[string]string{"stage": "a"}, release: f.clusters["b"].release, outcome: rollout.AttemptDone}
-		f.pass(f.ended("next"))
+		f.pass(f.hasEnded("next"))
 		require.Equal(t, []string{"a Good", "b Good"}, f.members("next"))
 		require.Equal(t, 1, f.status("next").Plan.Members, "the next plan has it")
 	})
@@ -95,7 +95,7 @@ func TestBadDays(t *testing.T) {
 	})
 	t.Run("a release is edited, and deleted, after planning", func(t *testing.T) {
 		f := begin(t, "", "a", "b")
-		planned := f.assigned().Sections["next"].Assignments[0].To.SHA256
+		planned := f.assignedDocument().Sections["next"].Assignments[0].To.SHA256
 		content := f.objects.Body(names.PinnedRelease(planned))
 		f.specs.Delete(names.ReleaseSpec("r2"))
 		require.NoError(t, f.deliver(names.ReleaseSpec("r2")))
@@ -109,7 +109,7 @@ func TestBadDays(t *testing.T) {
 		f.pass(func() bool { return f.record("next").Run.State == rollout.Halted })
 		f.clusters["a"].outcome = rollout.AttemptDone
 		f.decide("retry", api.VerbRetry, "  clusters: [a]\n")
-		f.pass(f.ended("next"))
+		f.pass(f.hasEnded("next"))
 		require.Equal(t, rollout.Done, f.record("next").Run.State)
 		require.Equal(t, 2, f.record("next").Run.Members[0].Attempt)
 	})
@@ -118,7 +118,7 @@ func TestBadDays(t *testing.T) {
 		require.NoError(t, f.upload(names.Rollout("next"), file("next", "", "a")))
 		f.objects.Delete(names.RolloutPlan(f.record("next").Plan))
 		f.decide("go", api.VerbStart, "")
-		f.pass(f.ended("next"))
+		f.pass(f.hasEnded("next"))
 		require.Equal(t, rollout.Done, f.record("next").Run.State)
 	})
 }

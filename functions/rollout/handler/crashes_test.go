@@ -63,7 +63,7 @@ func (f *fixture) outcome() string {
 			record.Run.Decided[name] = answer
 		}
 	}
-	assigned := f.assigned()
+	assigned := f.assignedDocument()
 	for name, section := range assigned.Sections {
 		section.Sequence = 0
 		assigned.Sections[name] = section
@@ -153,7 +153,7 @@ func TestSimultaneousStarts(t *testing.T) {
 			}
 			require.EqualValues(t, 1, f.record("next").Number, n)
 			require.Equal(t, []string{"a Started", "b Waiting Stage"}, f.members("next"))
-			require.Len(t, f.assigned().Sections["next"].Assignments, 1)
+			require.Len(t, f.assignedDocument().Sections["next"].Assignments, 1)
 			require.True(t, f.answer("one").Applied)
 			require.Equal(t, rollout.Answer{Version: f.answer("other").Version, Message: "the run has begun"}, f.answer("other"))
 		}
@@ -197,7 +197,7 @@ func TestSimultaneousStarts(t *testing.T) {
 				return
 			}
 			require.Equal(t, "wait", f.record("next").Run.PausedBy)
-			section := f.assigned().Sections["next"]
+			section := f.assignedDocument().Sections["next"]
 			require.Equal(t, f.record("next").Run.Sequence, section.Sequence, n)
 			require.Equal(t, fmt.Sprint(true), fmt.Sprint(section.Assignments[0].Withdrawn))
 		}

@@ -250,7 +250,7 @@ func (f *fixture) members(name string) (all []string) {
 	return all
 }
 
-func (f *fixture) assigned() *rollout.Assigned {
+func (f *fixture) assignedDocument() *rollout.Assigned {
 	f.t.Helper()
 	assigned, _, err := f.state.Assigned(f.t.Context(), cell)
 	require.NoError(f.t, err)
@@ -267,7 +267,7 @@ func (f *fixture) events() (kinds []rollout.Event) {
 
 // work lets each cluster do its next thing as the hub assigned it.
 func (f *fixture) work() {
-	for _, section := range f.assigned().Sections {
+	for _, section := range f.assignedDocument().Sections {
 		for _, a := range section.Assignments {
 			c := f.clusters[a.Cluster]
 			switch {
@@ -327,8 +327,8 @@ func (f *fixture) pass(done func() bool) {
 	require.FailNow(f.t, "it does not end", "%v", f.members("next"))
 }
 
-// ended reports whether the run of a rollout has ended.
-func (f *fixture) ended(name string) func() bool {
+// hasEnded reports whether the run of a rollout has ended.
+func (f *fixture) hasEnded(name string) func() bool {
 	return func() bool { return f.record(name).Running() == nil }
 }
 

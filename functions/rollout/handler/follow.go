@@ -42,7 +42,7 @@ func (e *evaluation) follow(ctx context.Context) error {
 		return err
 	}
 	if e.ended {
-		return nil // the next evaluation plans again. Until then the entry stays, so that a tick does it if this call is killed.
+		return nil // the next evaluation plans again. The entry stays until then: if this call is killed, a tick plans again.
 	}
 	return e.settle(ctx)
 }
@@ -150,7 +150,7 @@ func (e *evaluation) send(ctx context.Context) error {
 	return nil
 }
 
-// publishStatus writes the status, unless a later record's is there.
+// publishStatus writes the status, unless the stored one is of a later record.
 func (e *evaluation) publishStatus(ctx context.Context, last *rollout.Plan) error {
 	status := rollout.StatusOf(e.record, e.plans[e.record.Plan], last)
 	for range attempts {

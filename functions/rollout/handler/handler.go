@@ -1,6 +1,6 @@
-// Package handler plans rollouts and evaluates their runs. shared/rollout decides; this package reads its inputs, stores its records on the
-// condition that no other call did, and then does what follows from the stored record. Everything that follows is derived again by the next
-// call. So a call that ends anywhere loses nothing.
+// Package handler plans rollouts and evaluates their runs. shared/rollout decides; this package reads its inputs, and stores its records
+// with If-Match. Then it does what follows from the stored record. The next call derives everything that follows again. So no work is lost
+// if a call is killed at any point.
 package handler
 
 import (

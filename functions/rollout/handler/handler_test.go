@@ -22,13 +22,13 @@ func TestRun(t *testing.T) {
 	status := f.status("next")
 	require.Equal(t, rollout.StatusPlanned, status.State)
 	require.Equal(t, 2, status.Plan.Members)
-	require.Empty(t, f.assigned().Sections, "a plan assigns nothing")
+	require.Empty(t, f.assignedDocument().Sections, "a plan assigns nothing")
 	require.NotEmpty(t, f.objects.Body(names.PinnedRelease(f.sha("r2"))))
 
 	f.decide("go", api.VerbStart, "")
 	require.Equal(t, rollout.Answer{Version: f.answer("go").Version, Applied: true, Message: "run 1 has started"}, f.answer("go"))
 	require.Equal(t, []string{"a Started", "b Waiting Stage"}, f.members("next"))
-	section := f.assigned().Sections["next"]
+	section := f.assignedDocument().Sections["next"]
 	require.Equal(t, "a", section.Assignments[0].Cluster)
 	require.Equal(t, []string{"a", "b"}, section.Claims)
 	require.Equal(t, []string{names.Function("fleet")}, f.started)
@@ -42,7 +42,7 @@ func TestRun(t *testing.T) {
 	require.Contains(t, f.status("next").Message, "b waits for an approval")
 	f.decide("fine", api.VerbApprove, "  stage: b\n")
 	require.True(t, f.answer("fine").Applied)
-	f.pass(f.ended("next"))
+	f.pass(f.hasEnded("next"))
 	require.Equal(t, rollout.Done, f.record("next").Run.State)
 	require.Equal(t, []string{"a Good", "b Good"}, f.members("next"))
 	require.Equal(t, "r2", f.clusters["b"].release.Release)
@@ -53,7 +53,7 @@ func TestRun(t *testing.T) {
 	active, _, err = f.state.ActiveRuns(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, active.Runs)
-	require.Empty(t, f.assigned().Sections["next"].Claims)
+	require.Empty(t, f.assignedDocument().Sections["next"].Claims)
 	require.Equal(t, rollout.StatusCurrent, f.status("next").State)
 	require.Equal(t, []rollout.Event{
 		rollout.EventPlanned, rollout.EventStarted, rollout.EventStageBegan, rollout.EventStagePassed, rollout.EventNeedApproval,
@@ -74,7 +74,7 @@ func TestDecisions(t *testing.T) {
 		require.NoError(t, f.upload(key, body))
 		require.NoError(t, f.deliver(key))
 		f.decide("stop", api.VerbAbort, "")
-		f.pass(f.ended("next"))
+		f.pass(f.hasEnded("next"))
 		require.NoError(t, f.upload(key, body), "another version")
 		require.EqualValues(t, 1, f.record("next").Number)
 		require.Nil(t, f.record("next").Running())
@@ -157,7 +157,7 @@ func TestDecisions(t *testing.T) {
 		f.specs.Upload(key, body)
 		f.decide("a-pause", api.VerbPause, "")
 		require.Equal(t, []string{"a Waiting Paused", "b Waiting Paused"}, f.members("next"))
-		require.Empty(t, f.assigned().Sections["next"].Assignments)
+		require.Empty(t, f.assignedDocument().Sections["next"].Assignments)
 	})
 	t.Run("to start nothing", func(t *testing.T) {
 		f := start(t)
@@ -241,7 +241,7 @@ func TestAutomaticStart(t *testing.T) {
 	t.Run("does not repeat an aborted run", func(t *testing.T) {
 		f := begin(t)
 		f.decide("stop", api.VerbAbort, "")
-		f.pass(f.ended("next"))
+		f.pass(f.hasEnded("next"))
 		audit(f)
 		require.EqualValues(t, 1, f.record("next").Number)
 		require.NoError(t, f.upload(names.Rollout("next"), file("next", auto, "a", "b , maxFailures: 1")))
@@ -249,7 +249,7 @@ func TestAutomaticStart(t *testing.T) {
 	})
 	t.Run("follows for clusters that joined", func(t *testing.T) {
 		f := begin(t)
-		f.pass(f.ended("next"))
+		f.pass(f.hasEnded("next"))
 		audit(f)
 		require.EqualValues(t, 1, f.record("next").Number)
 		f.clusters["c"] = &cluster{
@@ -273,7 +273,7 @@ func TestAutomaticStart(t *testing.T) {
 		require.NoError(t, f.upload(names.Rollout("other"), file("other", auto, "b")))
 		require.Nil(t, f.record("other").Run)
 		require.Contains(t, f.status("other").Message, "b is in the active run 1 of next")
-		f.pass(f.ended("next"))
+		f.pass(f.hasEnded("next"))
 	})
 }
 
@@ -289,13 +289,13 @@ func TestEdits(t *testing.T) {
 		require.NoError(t, f.upload(names.Rollout("next"), file("next", "", "a", "b , maxFailures: 1")))
 		require.NotEqual(t, f.record("next").Plan, f.record("next").Run.Plan)
 		require.NotNil(t, f.record("next").Running())
-		f.pass(f.ended("next"))
+		f.pass(f.hasEnded("next"))
 		require.Equal(t, rollout.Done, f.record("next").Run.State)
 	})
 	t.Run("of the file supersede the run if it says so", func(t *testing.T) {
 		f := begin(t, "  onNewer: Supersede\n")
 		require.NoError(t, f.upload(names.Rollout("next"), file("next", "", "a", "b , maxFailures: 1")))
-		f.pass(f.ended("next"))
+		f.pass(f.hasEnded("next"))
 		require.Equal(t, rollout.Superseded, f.record("next").Run.State)
 	})
 	t.Run("of labels change no run", func(t *testing.T) {
@@ -305,14 +305,14 @@ func TestEdits(t *testing.T) {
 		f.tick()
 		require.NotNil(t, f.record("next").Running())
 		require.Equal(t, f.record("next").Plan, f.record("next").Run.Plan)
-		f.pass(f.ended("next"))
+		f.pass(f.hasEnded("next"))
 		require.Equal(t, []string{"a Good", "b Good"}, f.members("next"))
 	})
 	t.Run("a deleted file aborts the run", func(t *testing.T) {
 		f := begin(t, "")
 		f.specs.Delete(names.Rollout("next"))
 		require.NoError(t, f.deliver(names.Rollout("next")))
-		f.pass(f.ended("next"))
+		f.pass(f.hasEnded("next"))
 		require.Equal(t, rollout.Aborted, f.record("next").Run.State)
 		require.Equal(t, rollout.StatusDeleted, f.status("next").State)
 	})
@@ -320,7 +320,7 @@ func TestEdits(t *testing.T) {
 		f := begin(t, "")
 		require.NoError(t, f.upload(names.Rollout("next"), "kind: Rollout\n"))
 		require.NotEmpty(t, f.status("next").Problems)
-		f.pass(f.ended("next"))
+		f.pass(f.hasEnded("next"))
 		require.Equal(t, rollout.Done, f.record("next").Run.State)
 	})
 	t.Run("of drover's own documents are refused", func(t *testing.T) {
@@ -370,14 +370,14 @@ func TestGates(t *testing.T) {
 		freeze := "apiVersion: drover.run/v1alpha1\nkind: Freeze\nmetadata: {name: sale}\n" +
 			"spec: {clusters: {}, from: \"2026-11-27T00:00:00Z\", until: \"2026-11-28T00:00:00Z\"}\n"
 		require.NoError(t, f.upload(names.Freeze("sale"), freeze))
-		require.Len(t, f.assigned().Freezes, 1)
+		require.Len(t, f.assignedDocument().Freezes, 1)
 		require.Equal(t, []string{names.Function("fleet")}, f.started)
 		f.decide("go", api.VerbStart, "")
 		require.Equal(t, []string{"a Waiting Freeze"}, f.members("next"))
 		f.specs.Delete(names.Freeze("sale"))
 		require.NoError(t, f.deliver(names.Freeze("sale")))
 		require.Equal(t, []string{"a Started"}, f.members("next"))
-		require.Empty(t, f.assigned().Freezes)
+		require.Empty(t, f.assignedDocument().Freezes)
 	})
 	t.Run("a freeze that cannot be read holds every cluster", func(t *testing.T) {
 		f := newFixture(t, "a")
@@ -396,7 +396,7 @@ func TestGates(t *testing.T) {
 		require.NoError(t, f.state.PutCellReport(t.Context(), cell, report, etag))
 		f.decide("go", api.VerbStart, "")
 		require.Equal(t, []string{"a Waiting Unpublished"}, f.members("next"))
-		require.Len(t, f.assigned().Sections["next"].Releases, 1, "so that the cell checks it")
+		require.Len(t, f.assignedDocument().Sections["next"].Releases, 1, "so that the cell checks it")
 	})
 	t.Run("a cell at its limit starts nothing", func(t *testing.T) {
 		f := newFixture(t, "a")
@@ -415,9 +415,9 @@ func TestSequences(t *testing.T) {
 	f := newFixture(t, "a", "b")
 	require.NoError(t, f.upload(names.Rollout("next"), file("next", "", "a", "b")))
 	f.decide("go", api.VerbStart, "")
-	first := f.assigned().Sections["next"]
+	first := f.assignedDocument().Sections["next"]
 	f.decide("pause", api.VerbPause, "")
-	later := f.assigned().Sections["next"]
+	later := f.assignedDocument().Sections["next"]
 	require.True(t, later.Newer(&first))
 	require.True(t, later.Assignments[0].Withdrawn)
 	// The tick finds a section of a record that it does not have yet.
@@ -427,6 +427,6 @@ func TestSequences(t *testing.T) {
 	assigned.Sections["next"] = later
 	require.NoError(t, f.state.PutAssigned(t.Context(), cell, assigned, etag))
 	f.tick()
-	require.Equal(t, later, f.assigned().Sections["next"])
+	require.Equal(t, later, f.assignedDocument().Sections["next"])
 	require.True(t, slices.Contains(f.events(), rollout.EventPaused))
 }

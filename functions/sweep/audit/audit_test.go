@@ -26,8 +26,8 @@ var noon = time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
 
 var errThrottled = errors.New("throttled")
 
-// audited is a cluster as the audit finds it. calls are what the audit did to it, in order.
-type audited struct {
+// auditFixture is a cluster as the audit finds it. calls are what the audit did to it, in order.
+type auditFixture struct {
 	work.SpecLister
 	// version of its spec; "" when there is none.
 	version string
@@ -46,7 +46,7 @@ type audited struct {
 	calls   []string
 }
 
-func (a *audited) did(format string, args ...any) error {
+func (a *auditFixture) did(format string, args ...any) error {
 	call := fmt.Sprintf(format, args...)
 	a.calls = append(a.calls, call)
 	for name, err := range a.failing {
@@ -57,7 +57,7 @@ func (a *audited) did(format string, args ...any) error {
 	return nil
 }
 
-func (a *audited) Get(context.Context, string, int64) (store.Object, error) {
+func (a *auditFixture) Get(context.Context, string, int64) (store.Object, error) {
 	if err := a.failing["spec"]; err != nil {
 		return store.Object{}, err
 	}
@@ -70,7 +70,7 @@ func (a *audited) Get(context.Context, string, int64) (store.Object, error) {
 // stateOf and the others have methods of the same name as the specs, or of another meaning.
 type stateOf struct {
 	State
-	*audited
+	*auditFixture
 }
 
 func (s stateOf) Status(context.Context, string) (*status.Cluster, error) {
@@ -113,7 +113,7 @@ func (s stateOf) Release(_ context.Context, _, execution string) error {
 
 type executionsOf struct {
 	Executions
-	*audited
+	*auditFixture
 }
 
 func (e executionsOf) State(context.Context, string) (running, removed bool, err error) {
@@ -132,23 +132,23 @@ func (e executionsOf) StartRetry(_ context.Context, _, _, why string) (bool, err
 	return !e.begun, e.did("start: %s", why)
 }
 
-func (a *audited) Supersede(_ context.Context, w store.Waiter, _ string) error {
+func (a *auditFixture) Supersede(_ context.Context, w store.Waiter, _ string) error {
 	return a.did("supersede %s", w.StackName)
 }
 
-func (a *audited) Admit(context.Context, string) error { return a.did("admit") }
+func (a *auditFixture) Admit(context.Context, string) error { return a.did("admit") }
 
-func (a *audited) PreviewWith(context.Context, string, map[string]stack.Deployed) (plan.Preview, error) {
+func (a *auditFixture) PreviewWith(context.Context, string, map[string]stack.Deployed) (plan.Preview, error) {
 	return a.preview, a.did("compare")
 }
 
-func (a *audited) Health(context.Context, string, stack.API) ([]pool.NodeHealth, error) {
+func (a *auditFixture) Health(context.Context, string, stack.API) ([]pool.NodeHealth, error) {
 	return a.nodes, a.did("nodes")
 }
 
 type groupsOf struct {
 	Groups
-	*audited
+	*auditFixture
 }
 
 func (g groupsOf) MarkUnhealthy(_ context.Context, instance string) error {
@@ -159,7 +159,7 @@ func (g groupsOf) LaunchFailureReason(context.Context, string, time.Time, time.T
 	return "", nil
 }
 
-func (a *audited) ControlPlane(context.Context, string) (preflight.ControlPlane, error) {
+func (a *auditFixture) ControlPlane(context.Context, string) (preflight.ControlPlane, error) {
 	return preflight.ControlPlane{Version: "1.36"}, nil
 }
 
@@ -167,11 +167,11 @@ func (a *audited) ControlPlane(context.Context, string) (preflight.ControlPlane,
 const demo = "demo"
 
 // run is an audit at noon.
-func (a *audited) run() *auditRun {
+func (a *auditFixture) run() *auditRun {
 	slog.SetDefault(slog.New(slog.DiscardHandler))
 	return &auditRun{
 		Audit: Audit{
-			Specs: a, State: stateOf{audited: a}, Executions: executionsOf{audited: a}, Groups: groupsOf{audited: a}, Admit: a,
+			Specs: a, State: stateOf{auditFixture: a}, Executions: executionsOf{auditFixture: a}, Groups: groupsOf{auditFixture: a}, Admit: a,
 			Planner: a, Nodes: a, EKS: a, EventGrace: 5 * time.Minute, Now: func() time.Time { return noon },
 		},
 		now: noon, specs: map[string]store.Entry{}, stacks: map[string]map[string]stack.Deployed{}, groups: map[string]pool.Group{},
@@ -179,7 +179,7 @@ func (a *audited) run() *auditRun {
 }
 
 // withSpec has the audit list a spec that was uploaded that long ago.
-func (a *audited) withSpec(r *auditRun, ago time.Duration) *auditRun {
+func (a *auditFixture) withSpec(r *auditRun, ago time.Duration) *auditRun {
 	r.specs[demo] = store.Entry{Key: names.ClusterSpec(demo), Modified: r.now.Add(-ago)}
 	return r
 }
@@ -205,7 +205,7 @@ func TestAuditLooksAtACluster(t *testing.T) {
 		"compares it without a spec":         {"", 0, status.Status{Phase: status.Stopped, ObservedVersion: "v1"}, []string{"compare"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := &audited{version: test.version, status: &test.status}
+			a := &auditFixture{version: test.version, status: &test.status}
 			a.status.UpdatedAt = noon.Add(-time.Minute)
 			r := a.run()
 			if test.version != "" {
@@ -216,17 +216,17 @@ func TestAuditLooksAtACluster(t *testing.T) {
 		})
 	}
 	t.Run("leaves it alone without a status", func(t *testing.T) {
-		a := &audited{version: "v1"}
+		a := &auditFixture{version: "v1"}
 		require.NoError(t, a.withSpec(a.run(), time.Hour).audit(t.Context(), demo))
 		require.Empty(t, a.calls)
 	})
 	t.Run("fails without its status", func(t *testing.T) {
-		a := &audited{version: "v1", status: &ready, failing: map[string]error{"status": errThrottled}}
+		a := &auditFixture{version: "v1", status: &ready, failing: map[string]error{"status": errThrottled}}
 		require.ErrorIs(t, a.withSpec(a.run(), time.Hour).audit(t.Context(), demo), errThrottled)
 		require.Empty(t, a.calls)
 	})
 	t.Run("does the rest when its spec cannot be read", func(t *testing.T) {
-		a := &audited{status: &ready, failing: map[string]error{"spec": errThrottled}}
+		a := &auditFixture{status: &ready, failing: map[string]error{"spec": errThrottled}}
 		require.ErrorIs(t, a.withSpec(a.run(), time.Hour).audit(t.Context(), demo), errThrottled)
 		require.Equal(t, []string{"compare"}, a.calls)
 	})
@@ -279,7 +279,7 @@ func TestAuditActsOnACluster(t *testing.T) {
 		"not once it is deleted": {status.Status{Phase: status.Deleted}, time.Hour, false, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := &audited{status: &test.status}
+			a := &auditFixture{status: &test.status}
 			a.status.UpdatedAt = noon.Add(-test.since)
 			r := a.run()
 			if test.spec {
@@ -292,7 +292,7 @@ func TestAuditActsOnACluster(t *testing.T) {
 }
 
 func TestAuditStartsABoundedNumber(t *testing.T) {
-	a := &audited{begun: true}
+	a := &auditFixture{begun: true}
 	r := a.run()
 	for range maxStarts {
 		begun, err := r.startConvergeOnce(t.Context(), demo, &status.Status{}, "it was begun before", noon)
@@ -317,39 +317,39 @@ func TestIdleExecution(t *testing.T) {
 	stackName := names.Stack(demo, names.Addons)
 	replaced := []string{"stop execution", "release execution", "start: silent-execution 2026-11-26T12:00:00Z"}
 	for name, test := range map[string]struct {
-		given func(*audited)
+		given func(*auditFixture)
 		err   bool
 		want  []string
 	}{
-		"is replaced": {func(*audited) {}, false, replaced},
+		"is replaced": {func(*auditFixture) {}, false, replaced},
 		"is replaced when another execution waits for its stack": {
-			func(a *audited) { a.waiters = map[string]store.Waiter{stackName: {Execution: "another"}} }, false, replaced,
+			func(a *auditFixture) { a.waiters = map[string]store.Waiter{stackName: {Execution: "another"}} }, false, replaced,
 		},
 		"is left alone when it waits for a stack": {
-			func(a *audited) { a.waiters = map[string]store.Waiter{stackName: {Execution: mine}} }, false, nil,
+			func(a *auditFixture) { a.waiters = map[string]store.Waiter{stackName: {Execution: mine}} }, false, nil,
 		},
 		"is left alone when it waits for drains": {
-			func(a *audited) {
+			func(a *auditFixture) {
 				a.status.Stacks = []status.Stack{{Name: names.Addons, Delay: &status.Delay{Message: "drains", Until: noon}}}
 			}, false, nil,
 		},
 		"is replaced when that wait is long over": {
-			func(a *audited) {
+			func(a *auditFixture) {
 				a.status.Stacks = []status.Stack{{Name: names.Addons, Delay: &status.Delay{Message: "drains", Until: noon.Add(-period)}}}
 			}, false, replaced,
 		},
-		"is left to the sweep when it is over": {func(a *audited) { a.running = false }, false, nil},
+		"is left to the sweep when it is over": {func(a *auditFixture) { a.running = false }, false, nil},
 		"is followed by another without a lease": {
-			func(a *audited) { a.lease = store.Lease{} }, false, replaced[2:],
+			func(a *auditFixture) { a.lease = store.Lease{} }, false, replaced[2:],
 		},
-		"is left alone when its lease cannot be read":  {func(a *audited) { a.failing["lease"] = errThrottled }, true, nil},
-		"is left alone when its state cannot be read":  {func(a *audited) { a.failing["running"] = errThrottled }, true, nil},
-		"is left alone when its waiter cannot be read": {func(a *audited) { a.failing["waiter"] = errThrottled }, true, nil},
-		"keeps its lease when it cannot be stopped":    {func(a *audited) { a.failing["stop"] = errThrottled }, true, replaced[:1]},
-		"is not followed while it has the lease":       {func(a *audited) { a.failing["release"] = errThrottled }, true, replaced[:2]},
+		"is left alone when its lease cannot be read":  {func(a *auditFixture) { a.failing["lease"] = errThrottled }, true, nil},
+		"is left alone when its state cannot be read":  {func(a *auditFixture) { a.failing["running"] = errThrottled }, true, nil},
+		"is left alone when its waiter cannot be read": {func(a *auditFixture) { a.failing["waiter"] = errThrottled }, true, nil},
+		"keeps its lease when it cannot be stopped":    {func(a *auditFixture) { a.failing["stop"] = errThrottled }, true, replaced[:1]},
+		"is not followed while it has the lease":       {func(a *auditFixture) { a.failing["release"] = errThrottled }, true, replaced[:2]},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := &audited{
+			a := &auditFixture{
 				lease: store.Lease{Execution: mine, Fence: 3}, running: true, failing: map[string]error{},
 				status: &status.Status{Phase: status.Converging, Plan: []status.Change{{Stack: names.Network}, {Stack: names.Addons}}},
 			}

@@ -13,8 +13,8 @@ import (
 	"github.com/drover-run/drover/shared/stack"
 )
 
-// open and closed are accesses to an endpoint.
-var open, closed = api.Endpoint{}.Access(), api.Endpoint{PublicCIDRs: []string{"198.51.100.0/24"}}.Access()
+// openAccess and closed are accesses to an endpoint.
+var openAccess, closedAccess = api.Endpoint{}.Access(), api.Endpoint{PublicCIDRs: []string{"198.51.100.0/24"}}.Access()
 
 func TestAuditComparesTheControlPlane(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -23,29 +23,29 @@ func TestAuditComparesTheControlPlane(t *testing.T) {
 		err      error
 		want     []string
 	}{
-		"with its stack": {"1.36", eksAnswers{is: preflight.ControlPlane{Version: "1.36", Access: open}}, nil, nil},
+		"with its stack": {"1.36", eksAnswers{is: preflight.ControlPlane{Version: "1.36", Access: openAccess}}, nil, nil},
 		"whose endpoint was closed": {
-			"1.36", eksAnswers{is: preflight.ControlPlane{Version: "1.36", Access: closed}}, nil, []string{
+			"1.36", eksAnswers{is: preflight.ControlPlane{Version: "1.36", Access: closedAccess}}, nil, []string{
 				"the API endpoint admits 198.51.100.0/24 and its own network instead of 0.0.0.0/0 and its own network: it was changed outside drover",
 			},
 		},
 		"that EKS moved": {
-			"1.36", eksAnswers{is: preflight.ControlPlane{Version: "1.37", Access: open}}, nil, []string{"EKS runs Kubernetes 1.37"},
+			"1.36", eksAnswers{is: preflight.ControlPlane{Version: "1.37", Access: openAccess}}, nil, []string{"EKS runs Kubernetes 1.37"},
 		},
-		"that was deleted":             {"1.36", eksAnswers{err: coded("ResourceNotFoundException")}, nil, []string{"EKS has no cluster"}},
+		"that was deleted":             {"1.36", eksAnswers{err: codedError("ResourceNotFoundException")}, nil, []string{"EKS has no cluster"}},
 		"not when EKS does not answer": {"1.36", eksAnswers{err: errThrottled}, errThrottled, nil},
 		"with its issues, each of them once": {
-			"1.36", eksAnswers{is: preflight.ControlPlane{Version: "1.36", Access: open, Issues: []string{"role", "key", "role"}}}, nil,
+			"1.36", eksAnswers{is: preflight.ControlPlane{Version: "1.36", Access: openAccess, Issues: []string{"role", "key", "role"}}}, nil,
 			[]string{"control plane: key", "control plane: role"},
 		},
 		"not when there is none": {"", eksAnswers{err: errThrottled}, nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := (&audited{}).run()
+			r := (&auditFixture{}).run()
 			r.EKS = &test.eks
 			outputs := map[string]string{"KubernetesVersion": test.deployed}
 			r.stacks = map[string]map[string]stack.Deployed{demo: {names.ControlPlane: {Status: "UPDATE_COMPLETE", Outputs: outputs}}}
-			findings, err := r.controlPlaneDrift(t.Context(), demo, &open)
+			findings, err := r.controlPlaneDrift(t.Context(), demo, &openAccess)
 			require.ErrorIs(t, err, test.err)
 			require.Len(t, findings, len(test.want))
 			for i, want := range test.want {
@@ -70,9 +70,9 @@ func (e *eksAnswers) ControlPlane(context.Context, string) (preflight.ControlPla
 	return e.is, e.err
 }
 
-// coded is an error of AWS.
-type coded string
+// codedError is an error of AWS.
+type codedError string
 
-func (c coded) Error() string { return string(c) }
+func (c codedError) Error() string { return string(c) }
 
-func (c coded) ErrorCode() string { return string(c) }
+func (c codedError) ErrorCode() string { return string(c) }

@@ -27,34 +27,34 @@ func TestAuditOfAConvergingCluster(t *testing.T) {
 		after   string
 	}{
 		"is about its endpoint": {
-			preview: plan.Preview{Access: &open}, eks: eksAnswers{is: preflight.ControlPlane{Access: closed}},
+			preview: plan.Preview{Access: &openAccess}, eks: eksAnswers{is: preflight.ControlPlane{Access: closedAccess}},
 			calls: []string{"compare", "write"}, after: "False",
 		},
 		"is recorded once": {
-			preview: plan.Preview{Access: &open}, eks: eksAnswers{is: preflight.ControlPlane{Access: closed}},
+			preview: plan.Preview{Access: &openAccess}, eks: eksAnswers{is: preflight.ControlPlane{Access: closedAccess}},
 			before: in("False", "the API endpoint admits …: "+accessChanged), calls: []string{"compare"}, after: "False",
 		},
 		"ends when the endpoint is open again": {
-			preview: plan.Preview{Access: &open}, eks: eksAnswers{is: preflight.ControlPlane{Access: open}},
+			preview: plan.Preview{Access: &openAccess}, eks: eksAnswers{is: preflight.ControlPlane{Access: openAccess}},
 			before: in("False", "the API endpoint admits …: "+accessChanged), calls: []string{"compare", "write"}, after: "True",
 		},
 		"keeps other findings": {
-			preview: plan.Preview{Access: &open}, eks: eksAnswers{is: preflight.ControlPlane{Access: open}},
+			preview: plan.Preview{Access: &openAccess}, eks: eksAnswers{is: preflight.ControlPlane{Access: openAccess}},
 			before: in("False", "another"), calls: []string{"compare"}, after: "False",
 		},
 		"waits for the control plane": {control: stack.Deployed{Status: stack.UpdateInProgress}},
 		"knows no access while the plan changes the control plane": {
-			eks: eksAnswers{is: preflight.ControlPlane{Access: closed}}, calls: []string{"compare"},
+			eks: eksAnswers{is: preflight.ControlPlane{Access: closedAccess}}, calls: []string{"compare"},
 		},
 		"without an EKS cluster": {
-			preview: plan.Preview{Access: &open}, eks: eksAnswers{err: coded("ResourceNotFoundException")}, calls: []string{"compare"},
+			preview: plan.Preview{Access: &openAccess}, eks: eksAnswers{err: codedError("ResourceNotFoundException")}, calls: []string{"compare"},
 		},
 		"plans again without a relay": {
 			preview: plan.Preview{Plan: repair}, calls: []string{"compare", "supersede drover-demo-pool-a"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := &audited{
+			a := &auditFixture{
 				preview: test.preview,
 				waiters: map[string]store.Waiter{
 					"drover-demo-pool-a":        {StackName: "drover-demo-pool-a"},

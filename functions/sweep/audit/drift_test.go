@@ -25,12 +25,12 @@ var (
 	retag = plan.Change{
 		Stack: names.Addons, Operation: plan.Update, Reasons: []status.Reason{{Field: "tags.drover:cluster", Old: "", New: "demo"}},
 	}
-	rendered = plan.Change{
+	renderedChange = plan.Change{
 		Stack: names.Addons, Operation: plan.Update, Reasons: []status.Reason{{Field: "checksum.addons", Old: "a", New: "b"}},
 	}
 )
 
-func planned(changes ...plan.Change) plan.Preview {
+func previewOf(changes ...plan.Change) plan.Preview {
 	return plan.Preview{Plan: plan.Plan{Cluster: demo, Changes: changes}}
 }
 
@@ -47,33 +47,34 @@ func TestAuditComparesACluster(t *testing.T) {
 		stacks  map[string]stack.Deployed
 		want    []string
 	}{
-		"an unchanged cluster: nothing":                 {status.Status{Phase: status.Ready}, planned(), nil, []string{"compare"}},
-		"a listing older than the status: not compared": {status.Status{Phase: status.Ready, UpdatedAt: noon.Add(1)}, planned(retag), nil, nil},
+		"an unchanged cluster: nothing":                 {status.Status{Phase: status.Ready}, previewOf(), nil, []string{"compare"}},
+		"a listing older than the status: not compared": {status.Status{Phase: status.Ready, UpdatedAt: noon.Add(1)}, previewOf(retag), nil, nil},
 		"a stack changes: not compared": {
-			status.Status{Phase: status.Ready}, planned(retag), map[string]stack.Deployed{names.Addons: {Status: "UPDATE_IN_PROGRESS"}}, nil,
+			status.Status{Phase: status.Ready}, previewOf(retag), map[string]stack.Deployed{names.Addons: {Status: "UPDATE_IN_PROGRESS"}}, nil,
 		},
 		"a lost tag: repaired at once": {
-			status.Status{Phase: status.Ready}, planned(retag), nil, []string{"compare", "write", repair("2026-11-26T12:00:00Z")},
+			status.Status{Phase: status.Ready}, previewOf(retag), nil, []string{"compare", "write", repair("2026-11-26T12:00:00Z")},
 		},
 		"a lost tag found 15 minutes ago: repaired again": {
-			status.Status{Phase: status.Ready, DriftedAt: &since}, planned(retag), nil, []string{"compare", "write", repair("2026-11-26T12:00:00Z")},
+			status.Status{Phase: status.Ready, DriftedAt: &since}, previewOf(retag), nil,
+			[]string{"compare", "write", repair("2026-11-26T12:00:00Z")},
 		},
 		"a lost tag found 40 minutes ago: the repair of 30 minutes": {
-			status.Status{Phase: status.Ready, DriftedAt: ago(40 * time.Minute)}, planned(retag), nil,
+			status.Status{Phase: status.Ready, DriftedAt: ago(40 * time.Minute)}, previewOf(retag), nil,
 			[]string{"compare", "write", repair("2026-11-26T11:50:00Z")},
 		},
 		"another version of drover renders the stack: recorded only": {
-			status.Status{Phase: status.Ready}, planned(rendered), nil, []string{"compare", "write"},
+			status.Status{Phase: status.Ready}, previewOf(renderedChange), nil, []string{"compare", "write"},
 		},
 		"an unwanted stack in review: recorded, then deleted": {
 			status.Status{
 				Phase: status.Ready,
-			}, planned(plan.Change{Stack: names.Addons, Operation: plan.Delete, Reasons: []status.Reason{{Field: "status.addons"}}}),
+			}, previewOf(plan.Change{Stack: names.Addons, Operation: plan.Delete, Reasons: []status.Reason{{Field: "status.addons"}}}),
 			map[string]stack.Deployed{names.Addons: {Status: stack.InReview, Tags: map[string]string{names.TagCluster: demo}}},
 			[]string{"compare", "write", "write", repair("2026-11-26T12:00:00Z")},
 		},
 		"its missing release was uploaded: started": {
-			status.Status{Phase: status.Ready, Conditions: []status.Condition{unusable}}, planned(), nil,
+			status.Status{Phase: status.Ready, Conditions: []status.Condition{unusable}}, previewOf(), nil,
 			[]string{"compare", "start: release-arrived 2026-11-26T12:00:00Z"},
 		},
 		"its release is still unusable: nothing": {
@@ -86,17 +87,17 @@ func TestAuditComparesACluster(t *testing.T) {
 		},
 		"its spec was never valid: nothing": {
 			status.Status{Phase: status.Ready, Conditions: []status.Condition{condition(status.SpecAccepted, "False", status.ReasonSpecInvalid)}},
-			planned(), nil,
+			previewOf(), nil,
 			[]string{"compare"},
 		},
 		"the status lacks labels: recorded": {
 			status.Status{Phase: status.Ready, Accepted: &status.Upload{Version: "v1"}},
-			plan.Preview{Plan: planned().Plan, Accepted: &status.Upload{Version: "v1", Labels: map[string]string{"env": "prod"}}}, nil,
+			plan.Preview{Plan: previewOf().Plan, Accepted: &status.Upload{Version: "v1", Labels: map[string]string{"env": "prod"}}}, nil,
 			[]string{"compare", "write"},
 		},
 		"labels of a spec that admission has not recorded: nothing": {
 			status.Status{Phase: status.Ready, Accepted: &status.Upload{Version: "v1"}},
-			plan.Preview{Plan: planned().Plan, Accepted: &status.Upload{Version: "v2", Labels: map[string]string{"env": "prod"}}}, nil,
+			plan.Preview{Plan: previewOf().Plan, Accepted: &status.Upload{Version: "v2", Labels: map[string]string{"env": "prod"}}}, nil,
 			[]string{"compare"},
 		},
 		"an upgrade that the status does not show: started": {
@@ -110,11 +111,11 @@ func TestAuditComparesACluster(t *testing.T) {
 			status.Status{Phase: status.Failed}, plan.Preview{Next: scheduled}, nil, []string{"compare"},
 		},
 		"an aborted execution left no change: started, for a verdict": {
-			status.Status{Phase: status.Failed, Conditions: []status.Condition{ended}}, planned(), nil,
+			status.Status{Phase: status.Failed, Conditions: []status.Condition{ended}}, previewOf(), nil,
 			[]string{"compare", "start: aborted-execution 2026-11-26T12:00:00Z"},
 		},
 		"an aborted execution left a change: nothing": {
-			status.Status{Phase: status.Failed, Conditions: []status.Condition{ended}}, planned(retag), nil, []string{"compare"},
+			status.Status{Phase: status.Failed, Conditions: []status.Condition{ended}}, previewOf(retag), nil, []string{"compare"},
 		},
 		"an aborted execution, and the spec is refused: nothing": {
 			status.Status{Phase: status.Failed, Conditions: []status.Condition{ended}}, plan.Preview{Reason: status.ReasonSpecInvalid}, nil,
@@ -122,7 +123,7 @@ func TestAuditComparesACluster(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := &audited{status: &test.status, preview: test.preview}
+			a := &auditFixture{status: &test.status, preview: test.preview}
 			r := a.run()
 			r.stacks[demo] = test.stacks
 			require.NoError(t, r.detectDrift(t.Context(), demo, a.status))
@@ -130,7 +131,7 @@ func TestAuditComparesACluster(t *testing.T) {
 		})
 	}
 	t.Run("an upgrade that a sweep starts: nothing", func(t *testing.T) {
-		a := &audited{status: &status.Status{Phase: status.Ready}, preview: plan.Preview{Next: scheduled}}
+		a := &auditFixture{status: &status.Status{Phase: status.Ready}, preview: plan.Preview{Next: scheduled}}
 		r := a.run()
 		r.due = map[string]bool{demo: true}
 		require.NoError(t, r.detectDrift(t.Context(), demo, a.status))
@@ -138,14 +139,14 @@ func TestAuditComparesACluster(t *testing.T) {
 	})
 	for _, call := range []string{"compare", "write"} {
 		t.Run("and starts nothing when a call fails: "+call, func(t *testing.T) {
-			a := &audited{status: &status.Status{Phase: status.Ready}, preview: planned(retag), failing: map[string]error{call: errThrottled}}
+			a := &auditFixture{status: &status.Status{Phase: status.Ready}, preview: previewOf(retag), failing: map[string]error{call: errThrottled}}
 			require.ErrorIs(t, a.run().detectDrift(t.Context(), demo, a.status), errThrottled)
 			require.NotContains(t, fmt.Sprint(a.calls), "start")
 		})
 	}
 	t.Run("reports outdated nodes unless an upgrade replaces them", func(t *testing.T) {
 		for phase, reported := range map[status.Phase]bool{status.Ready: true, status.Upgrading: false} {
-			a := &audited{status: &status.Status{Phase: phase}, preview: planned()}
+			a := &auditFixture{status: &status.Status{Phase: phase}, preview: previewOf()}
 			r := a.run()
 			r.stacks[demo] = map[string]stack.Deployed{"pool-a": {Status: "CREATE_COMPLETE", Tags: map[string]string{names.TagCluster: demo}}}
 			group := names.Group(demo, "a")
@@ -178,7 +179,7 @@ func TestAuditRecordsTheDeployedVersion(t *testing.T) {
 		}, want: "1.37", calls: []string{"write"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := &audited{status: &status.Status{KubernetesVersion: test.recorded}, during: test.during}
+			a := &auditFixture{status: &status.Status{KubernetesVersion: test.recorded}, during: test.during}
 			r := a.run()
 			r.stacks[demo] = map[string]stack.Deployed{
 				names.ControlPlane: {Status: "UPDATE_COMPLETE", Outputs: map[string]string{"KubernetesVersion": test.deployed}},
@@ -349,7 +350,7 @@ func TestFindingsAreRecorded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := test.before
-			a := &audited{status: &s}
+			a := &auditFixture{status: &s}
 			require.NoError(t, a.run().recordFindings(t.Context(), demo, &test.before, test.findings, test.findings, test.repairable))
 			require.Equal(t, test.written, len(a.calls) > 0)
 			require.Equal(t, test.since, s.DriftedAt)
@@ -360,7 +361,7 @@ func TestFindingsAreRecorded(t *testing.T) {
 	}
 	t.Run("more findings than the limit are counted", func(t *testing.T) {
 		for n, want := range map[int]bool{maxFindings: false, maxFindings + 1: true} {
-			a := &audited{status: &status.Status{}}
+			a := &auditFixture{status: &status.Status{}}
 			require.NoError(t, a.run().recordFindings(t.Context(), demo, &status.Status{}, make([]string, n), nil, false))
 			require.Equal(t, want, a.status.Condition(status.InSync).Message[maxFindings-1:] == "\nand 1 more", n)
 		}
@@ -376,7 +377,7 @@ func TestFindingsAreRecorded(t *testing.T) {
 			"in review, and planned": {review(plan.Create), stack.InReview, nil},
 			"not in review":          {review(plan.Delete), "CREATE_COMPLETE", nil},
 		} {
-			a := &audited{status: &status.Status{}}
+			a := &auditFixture{status: &status.Status{}}
 			r := a.run()
 			r.stacks[demo] = map[string]stack.Deployed{names.Addons: {Status: test.is}}
 			require.NoError(t, r.recordInReview(t.Context(), demo, plan.Plan{Changes: []plan.Change{test.change}}))
@@ -402,7 +403,7 @@ func TestRepairableReasons(t *testing.T) {
 	}{
 		"no change": {nil, 0, false},
 		"a tag":     {[]plan.Change{retag}, 1, true},
-		"a tag, and a change that only another version of drover explains": {[]plan.Change{retag, rendered}, 2, false},
+		"a tag, and a change that only another version of drover explains": {[]plan.Change{retag, renderedChange}, 2, false},
 		"a late roll":                     {[]plan.Change{roll(noon.Add(-rollStartLimit - time.Second))}, 1, true},
 		"a roll whose time has just come": {[]plan.Change{roll(noon.Add(-rollStartLimit))}, 0, true},
 		"a roll with another change":      {[]plan.Change{mixed}, 2, true},

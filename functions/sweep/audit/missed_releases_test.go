@@ -16,8 +16,8 @@ import (
 	"github.com/drover-run/drover/shared/store"
 )
 
-// published are releases: their versions by name, and the versions that verdicts are about.
-type published struct {
+// releaseFixture are releases: their versions by name, and the versions that verdicts are about.
+type releaseFixture struct {
 	*sweeptest.Account
 	sweeptest.Listed
 	versions map[string]string
@@ -25,7 +25,7 @@ type published struct {
 
 type publishedSpecs struct {
 	work.SpecLister
-	published
+	releaseFixture
 }
 
 func (p publishedSpecs) List(_ context.Context, prefix string) ([]store.Entry, error) {
@@ -45,7 +45,7 @@ func (p publishedSpecs) Get(_ context.Context, key string, _ int64) (store.Objec
 
 type publishedState struct {
 	Verdicts
-	published
+	releaseFixture
 }
 
 func (p publishedState) List(_ context.Context, prefix string) ([]store.Entry, error) {
@@ -168,9 +168,9 @@ func TestAuditChecksReleases(t *testing.T) {
 }
 
 func releasesOf(s *sweeptest.Account, specs, verdicts []store.Entry, versions map[string]string) Releases {
-	p := published{s, sweeptest.Listed{names.ReleaseSpecs: specs, names.ReleaseStatuses: verdicts}, versions}
+	p := releaseFixture{s, sweeptest.Listed{names.ReleaseSpecs: specs, names.ReleaseStatuses: verdicts}, versions}
 	return Releases{
-		Specs: publishedSpecs{published: p}, State: publishedState{published: p}, Publish: publisher{s}, Cache: &ReleaseCache{},
+		Specs: publishedSpecs{releaseFixture: p}, State: publishedState{releaseFixture: p}, Publish: publisher{s}, Cache: &ReleaseCache{},
 		EventGrace: 5 * time.Minute, Now: func() time.Time { return noon },
 	}
 }

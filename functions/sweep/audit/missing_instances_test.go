@@ -57,7 +57,7 @@ func TestAuditFindsMissingInstances(t *testing.T) {
 		"fails":                     {stack: "pool-a", status: "UPDATE_COMPLETE", instances: in(pool.InService), err: errThrottled, asks: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, l := (&audited{}).run(), &launching{why: test.why, err: test.err}
+			r, l := (&auditFixture{}).run(), &launching{why: test.why, err: test.err}
 			r.Groups = l
 			r.stacks = map[string]map[string]stack.Deployed{demo: {test.stack: {Status: test.status}}}
 			for _, name := range []string{"a", "", names.Addons} {

@@ -65,7 +65,7 @@ func TestAuditRemovesNodes(t *testing.T) {
 		"not those of now":                       {node: of("", noon), group: service, kept: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := &audited{status: &status.Status{Phase: status.Ready, Nodes: []status.Node{test.node}}, failing: test.failing}
+			a := &auditFixture{status: &status.Status{Phase: status.Ready, Nodes: []status.Node{test.node}}, failing: test.failing}
 			r := a.run()
 			r.groups[names.Group(demo, "a")] = pool.Group{Desired: 1, Instances: test.group}
 			r.DrainNode = sweeptest.Machine{Account: &sweeptest.Account{Drains: test.drains, Failing: test.failing}}
@@ -78,7 +78,7 @@ func TestAuditRemovesNodes(t *testing.T) {
 		})
 	}
 	t.Run("reports what it could not learn of the others", func(t *testing.T) {
-		a := &audited{status: &status.Status{Nodes: []status.Node{draining, notJoined}}}
+		a := &auditFixture{status: &status.Status{Nodes: []status.Node{draining, notJoined}}}
 		r := a.run()
 		r.groups[names.Group(demo, "a")] = pool.Group{Desired: 1, Instances: service}
 		r.DrainNode = sweeptest.Machine{Account: &sweeptest.Account{Failing: map[string]error{"list": errThrottled}}}
@@ -90,7 +90,7 @@ func TestAuditRemovesNodes(t *testing.T) {
 	t.Run("not the recent ones among them", func(t *testing.T) {
 		later := recent
 		later.Name, later.Instance = "node-2", "i-2"
-		a := &audited{status: &status.Status{Nodes: []status.Node{draining, later}}}
+		a := &auditFixture{status: &status.Status{Nodes: []status.Node{draining, later}}}
 		r := a.run()
 		r.DrainNode = sweeptest.Machine{Account: &sweeptest.Account{}}
 		r.drains = work.RunningDrains(t.Context(), r.DrainNode)
@@ -101,7 +101,7 @@ func TestAuditRemovesNodes(t *testing.T) {
 	t.Run("no longer names them in the message", func(t *testing.T) {
 		rolled := draining
 		rolled.Roll = true
-		a := &audited{status: &status.Status{Phase: status.Ready, Message: "as specified", Nodes: []status.Node{rolled}}}
+		a := &auditFixture{status: &status.Status{Phase: status.Ready, Message: "as specified", Nodes: []status.Node{rolled}}}
 		a.status.MentionDrains()
 		require.Contains(t, a.status.Message, "node-1")
 		r := a.run()
@@ -112,7 +112,7 @@ func TestAuditRemovesNodes(t *testing.T) {
 		require.Equal(t, "as specified", a.status.Message)
 	})
 	t.Run("lists drains once, and only for long ones", func(t *testing.T) {
-		r := (&audited{status: &status.Status{}}).run()
+		r := (&auditFixture{status: &status.Status{}}).run()
 		r.drains = func() (map[string]bool, error) { return nil, errThrottled }
 		require.NoError(t, r.pruneNodes(t.Context(), demo, &status.Status{Nodes: []status.Node{recent, of("x", long)}}))
 	})

@@ -29,7 +29,7 @@ func TestUnhealthyNodesAreReplaced(t *testing.T) {
 		// nodes of as many instances, less missing ones.
 		nodes   []pool.NodeHealth
 		missing int
-		given   func(*audited, *auditRun)
+		given   func(*auditFixture, *auditRun)
 		want    []string
 		err     error
 	}{
@@ -54,12 +54,12 @@ func TestUnhealthyNodesAreReplaced(t *testing.T) {
 			want:  []string{"nodes"},
 		},
 		"not in a paused cluster": {
-			nodes: []pool.NodeHealth{ill(1, notReadyLimit-1), well(2)}, given: func(a *audited, _ *auditRun) {
+			nodes: []pool.NodeHealth{ill(1, notReadyLimit-1), well(2)}, given: func(a *auditFixture, _ *auditRun) {
 				a.status.Phase, a.status.Conditions = status.Stopped, []status.Condition{condition(status.Converged, "False", status.ReasonPaused)}
 			}, want: []string{"nodes"},
 		},
 		"an error of the request is returned": {
-			nodes: []pool.NodeHealth{ill(1, notReadyLimit-1), well(2)}, given: func(a *audited, _ *auditRun) {
+			nodes: []pool.NodeHealth{ill(1, notReadyLimit-1), well(2)}, given: func(a *auditFixture, _ *auditRun) {
 				a.failing["inspect demo"] = errThrottled
 			}, want: []string{"nodes", "inspect demo"}, err: errThrottled,
 		},
@@ -77,63 +77,63 @@ func TestUnhealthyNodesAreReplaced(t *testing.T) {
 		"one node of two":     {nodes: []pool.NodeHealth{ill(1, time.Hour), well(2)}, want: []string{"nodes", "replace i-1"}},
 		"the only node, once": {nodes: []pool.NodeHealth{ill(1, time.Hour)}, want: []string{"nodes", "write", "replace i-1"}},
 		"not the only node again": {
-			nodes: []pool.NodeHealth{ill(1, time.Hour)}, given: func(a *audited, _ *auditRun) {
+			nodes: []pool.NodeHealth{ill(1, time.Hour)}, given: func(a *auditFixture, _ *auditRun) {
 				a.status.Replaced = &status.Replaced{Count: 1, At: noon.Add(-period)}
 			}, want: []string{"nodes"},
 		},
 		"again after a longer pause": {
-			nodes: []pool.NodeHealth{ill(1, time.Hour)}, given: func(a *audited, _ *auditRun) {
+			nodes: []pool.NodeHealth{ill(1, time.Hour)}, given: func(a *auditFixture, _ *auditRun) {
 				a.status.Replaced = &status.Replaced{Count: 1, At: noon.Add(-2 * period)}
 			},
 			want: []string{"nodes", "write", "replace i-1"},
 		},
 		"not while one joins or leaves": {
-			nodes: []pool.NodeHealth{ill(1, time.Hour), well(2)}, given: func(_ *audited, r *auditRun) {
+			nodes: []pool.NodeHealth{ill(1, time.Hour), well(2)}, given: func(_ *auditFixture, r *auditRun) {
 				group := r.groups[names.Group(demo, "a")]
 				group.Instances = append(group.Instances, pool.Instance{ID: "i-9", State: pool.PendingWait})
 				r.groups[group.Name] = group
 			}, want: []string{"nodes"},
 		},
 		"while a node joins another pool": {
-			nodes: []pool.NodeHealth{ill(1, time.Hour), well(2)}, given: func(_ *audited, r *auditRun) {
+			nodes: []pool.NodeHealth{ill(1, time.Hour), well(2)}, given: func(_ *auditFixture, r *auditRun) {
 				r.stacks[demo]["pool-b"] = stack.Deployed{Status: "CREATE_COMPLETE"}
 				name := names.Group(demo, "b")
 				r.groups[name] = pool.Group{Name: name, Instances: []pool.Instance{{ID: "i-9", State: pool.PendingWait}}}
 			}, want: []string{"nodes", "replace i-1"},
 		},
 		"not while the cluster is paused": {
-			nodes: []pool.NodeHealth{ill(1, time.Hour), well(2)}, given: func(a *audited, _ *auditRun) {
+			nodes: []pool.NodeHealth{ill(1, time.Hour), well(2)}, given: func(a *auditFixture, _ *auditRun) {
 				a.status.Phase, a.status.Conditions = status.Stopped, []status.Condition{condition(status.Converged, "False", status.ReasonPaused)}
 			}, want: []string{"nodes"},
 		},
 		"not while their pool's stack is broken": {
-			nodes: []pool.NodeHealth{ill(1, time.Hour), well(2)}, given: func(_ *audited, r *auditRun) {
+			nodes: []pool.NodeHealth{ill(1, time.Hour), well(2)}, given: func(_ *auditFixture, r *auditRun) {
 				r.stacks[demo]["pool-a"] = stack.Deployed{Status: "UPDATE_ROLLBACK_FAILED"}
 			},
 			want: []string{"nodes"},
 		},
 		"not without a control plane": {
 			nodes: []pool.NodeHealth{ill(1, time.Hour), well(2)},
-			given: func(_ *audited, r *auditRun) { delete(r.stacks[demo], names.ControlPlane) },
+			given: func(_ *auditFixture, r *auditRun) { delete(r.stacks[demo], names.ControlPlane) },
 		},
 		"not when they cannot be seen": {
-			nodes: []pool.NodeHealth{ill(1, time.Hour), well(2)}, given: func(a *audited, _ *auditRun) {
+			nodes: []pool.NodeHealth{ill(1, time.Hour), well(2)}, given: func(a *auditFixture, _ *auditRun) {
 				a.failing["nodes"] = errors.New("no route")
 			}, want: []string{"nodes"},
 		},
 		"the error of the replacement is returned": {
-			nodes: []pool.NodeHealth{ill(1, time.Hour), well(2)}, given: func(a *audited, _ *auditRun) {
+			nodes: []pool.NodeHealth{ill(1, time.Hour), well(2)}, given: func(a *auditFixture, _ *auditRun) {
 				a.failing["replace"] = errThrottled
 			}, want: []string{"nodes", "replace i-1"}, err: errThrottled,
 		},
 		"not the only node when that cannot be recorded": {
-			nodes: []pool.NodeHealth{ill(1, time.Hour)}, given: func(a *audited, _ *auditRun) {
+			nodes: []pool.NodeHealth{ill(1, time.Hour)}, given: func(a *auditFixture, _ *auditRun) {
 				a.failing["write"] = errThrottled
 			}, want: []string{"nodes", "write"}, err: errThrottled,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := &audited{status: &status.Status{Phase: status.Ready}, nodes: test.nodes, failing: map[string]error{}}
+			a := &auditFixture{status: &status.Status{Phase: status.Ready}, nodes: test.nodes, failing: map[string]error{}}
 			r := a.run()
 			r.stacks[demo] = map[string]stack.Deployed{
 				names.ControlPlane: {Status: "CREATE_COMPLETE", Outputs: map[string]string{"ClusterEndpoint": "https://x"}},
@@ -182,7 +182,7 @@ func TestUnhealthyNodesAreReplaced(t *testing.T) {
 			{&status.Replaced{Count: 20, At: noon.Add(-24 * time.Hour)}, true, 21},
 			{&status.Replaced{Count: 20, At: noon.Add(-48 * time.Hour)}, true, 1},
 		} {
-			a := &audited{status: &status.Status{Replaced: test.last}}
+			a := &auditFixture{status: &status.Status{Replaced: test.last}}
 			next, err := a.run().countReplacement(t.Context(), demo, a.status)
 			require.NoError(t, err)
 			require.Equal(t, test.again, next.IsZero(), n)

@@ -22,7 +22,7 @@ func TestAuditRetriesAFailedCluster(t *testing.T) {
 		"not when its execution is unknown": {"x", false, map[string]error{"running": errThrottled}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := &audited{running: test.running, failing: test.failing}
+			a := &auditFixture{running: test.running, failing: test.failing}
 			err := a.run().retryConverge(t.Context(), demo, &status.Status{Execution: test.execution})
 			require.Equal(t, test.failing != nil && test.want == nil, err != nil)
 			require.Equal(t, test.want, a.calls)

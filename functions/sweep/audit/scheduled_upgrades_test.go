@@ -102,28 +102,30 @@ func TestPendingSpecs(t *testing.T) {
 		}
 	}
 	for name, test := range map[string]struct {
-		status             *status.Status
-		unacted, undeleted bool
+		status                               *status.Status
+		wantSpecPending, wantDeletionPending bool
 	}{
-		"failed":                 {status: s(func(*status.Status) {}), unacted: true, undeleted: true},
-		"failed before":          {status: s(func(s *status.Status) { s.Conditions = s.Conditions[:1] }), unacted: true, undeleted: true},
+		"failed": {status: s(func(*status.Status) {}), wantSpecPending: true, wantDeletionPending: true},
+		"failed before": {
+			status: s(func(s *status.Status) { s.Conditions = s.Conditions[:1] }), wantSpecPending: true, wantDeletionPending: true,
+		},
 		"stopped by an operator": {status: s(func(s *status.Status) { s.Conditions[1].Reason = status.ReasonExecutionEnded })},
 		"converging":             {status: s(func(s *status.Status) { s.Phase = status.Converging })},
-		"acted on":               {status: s(func(s *status.Status) { s.PlannedVersion = "v2" }), undeleted: true},
-		"without a spec":         {status: s(func(s *status.Status) { s.ObservedVersion = "" }), undeleted: true},
-		"with a bad spec":        {status: s(func(s *status.Status) { s.Conditions[0].Status = "False" }), undeleted: true},
-		"never judged":           {status: s(func(s *status.Status) { s.Conditions = nil }), undeleted: true},
-		"protected":              {status: s(because(status.ReasonDeletionProtected)), unacted: true},
-		"never there":            {status: s(because(status.ReasonSpecAbsent)), unacted: true},
-		"aborted":                {status: s(because(status.ReasonExecutionEnded)), unacted: true},
-		"refused":                {status: s(because(status.ReasonChangeRefused)), unacted: true, undeleted: true},
-		"failed to be deleted":   {status: s(func(s *status.Status) { s.PlannedVersion = "" }), unacted: true},
+		"acted on":               {status: s(func(s *status.Status) { s.PlannedVersion = "v2" }), wantDeletionPending: true},
+		"without a spec":         {status: s(func(s *status.Status) { s.ObservedVersion = "" }), wantDeletionPending: true},
+		"with a bad spec":        {status: s(func(s *status.Status) { s.Conditions[0].Status = "False" }), wantDeletionPending: true},
+		"never judged":           {status: s(func(s *status.Status) { s.Conditions = nil }), wantDeletionPending: true},
+		"protected":              {status: s(because(status.ReasonDeletionProtected)), wantSpecPending: true},
+		"never there":            {status: s(because(status.ReasonSpecAbsent)), wantSpecPending: true},
+		"aborted":                {status: s(because(status.ReasonExecutionEnded)), wantSpecPending: true},
+		"refused":                {status: s(because(status.ReasonChangeRefused)), wantSpecPending: true, wantDeletionPending: true},
+		"failed to be deleted":   {status: s(func(s *status.Status) { s.PlannedVersion = "" }), wantSpecPending: true},
 		"stopped for no reason": {status: s(func(s *status.Status) {
 			s.Phase, s.PlannedVersion, s.Conditions = status.Stopped, "", s.Conditions[:1]
-		}), unacted: true},
+		}), wantSpecPending: true},
 	} {
-		require.Equal(t, test.unacted, specPending(test.status), name)
-		require.Equal(t, test.undeleted, deletionPending(test.status), name)
+		require.Equal(t, test.wantSpecPending, specPending(test.status), name)
+		require.Equal(t, test.wantDeletionPending, deletionPending(test.status), name)
 	}
 }
 
@@ -144,7 +146,7 @@ func TestAuditStartsOverdueUpgrades(t *testing.T) {
 		"not of one that a sweep starts":        {status.Ready, "True", true, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := &audited{status: &status.Status{
+			a := &auditFixture{status: &status.Status{
 				Phase: test.phase, Conditions: []status.Condition{condition(status.SpecAccepted, test.accepted, "x")},
 				Upgrade: &status.Upgrade{Phase: status.UpgradeScheduled, To: "r2", Origin: "At", At: &at},
 			}}
@@ -161,9 +163,9 @@ func TestAuditStartsOverdueUpgrades(t *testing.T) {
 		for _, u := range []status.Upgrade{
 			{Phase: status.UpgradeScheduled, At: &soon}, {Phase: status.UpgradeScheduled}, missed, {Phase: "Done", At: &at},
 		} {
-			require.False(t, (&audited{}).run().isUpgradeOverdue(&u), u.Phase)
+			require.False(t, (&auditFixture{}).run().isUpgradeOverdue(&u), u.Phase)
 		}
-		require.False(t, (&audited{}).run().isUpgradeOverdue(nil))
+		require.False(t, (&auditFixture{}).run().isUpgradeOverdue(nil))
 		require.False(t, work.UpgradeInFlight(&status.Upgrade{Phase: "Running"}), "its execution is unknown")
 	})
 }
@@ -202,7 +204,7 @@ func TestSweepInspectsChangedClusters(t *testing.T) {
 			h := auditOfAgenda(a, "a", "b", "c")
 			h.EventGrace = 2 * time.Hour // the specs are new
 			if test.dues == nil {
-				h.Specs = sweeptest.Specs{} // whatever is listed panics no audit
+				h.Specs = sweeptest.Specs{} // an audit would panic
 				h.Snapshot = nil
 			}
 			err := (passes.Due{State: a, Executions: sweeptest.Executions{Account: s}, Auditor: h, Now: h.Now}).Run(t.Context())

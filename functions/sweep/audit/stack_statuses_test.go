@@ -68,7 +68,7 @@ func TestAuditRecordsStatusesOfStacks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			test.recorded.Name, test.want.Name = names.Addons, names.Addons
 			read := &status.Status{Stacks: []status.Stack{test.recorded}}
-			a := &audited{status: &status.Status{Stacks: []status.Stack{test.recorded}}, during: test.during}
+			a := &auditFixture{status: &status.Status{Stacks: []status.Stack{test.recorded}}, during: test.during}
 			r := a.run()
 			if test.listed != "" {
 				r.stacks = map[string]map[string]stack.Deployed{demo: {names.Addons: {Status: test.listed}}}

@@ -14,7 +14,7 @@ import (
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
-func (a *audited) Start(context.Context, string, any) error { return a.did("end its upgrade") }
+func (a *auditFixture) Start(context.Context, string, any) error { return a.did("end its upgrade") }
 
 func TestAuditStartsDueUpgrades(t *testing.T) {
 	ended, overdue := noon.Add(-period), noon.Add(-upgrade.DelayedAfter)
@@ -105,7 +105,7 @@ func TestAuditStartsDueUpgrades(t *testing.T) {
 				own := *u
 				return &own
 			}
-			a := &audited{running: test.running, failing: test.failing}
+			a := &auditFixture{running: test.running, failing: test.failing}
 			a.status = &status.Status{Phase: test.phase, Message: "paused", Upgrade: copied(test.upgrade), NextUpgrade: copied(test.next)}
 			r := a.run()
 			r.Upgrade = starter{a}
@@ -125,7 +125,7 @@ func TestAuditStartsDueUpgrades(t *testing.T) {
 		})
 	}
 	t.Run("names no absent message", func(t *testing.T) {
-		a := &audited{status: &status.Status{Phase: status.Stopped, Upgrade: next("", &overdue)}}
+		a := &auditFixture{status: &status.Status{Phase: status.Stopped, Upgrade: next("", &overdue)}}
 		_, err := a.run().checkUpgrades(t.Context(), demo, a.status)
 		require.NoError(t, err)
 		require.Regexp(t, "the cluster is Stopped$", a.status.Upgrade.Message)
@@ -133,7 +133,7 @@ func TestAuditStartsDueUpgrades(t *testing.T) {
 }
 
 // starter is the upgrade machine of a cluster.
-type starter struct{ *audited }
+type starter struct{ *auditFixture }
 
 // Input is not read: no test here removes drover.
 func (starter) Input(context.Context, string, any) error { return errThrottled }
@@ -144,21 +144,21 @@ func TestMissedUpgrade(t *testing.T) {
 		return &status.Upgrade{Phase: status.UpgradeDelayed, To: "r2", Origin: "At", At: &at}
 	}
 	t.Run("is remembered, with its condition", func(t *testing.T) {
-		a := &audited{status: &status.Status{Upgrade: scheduled()}}
+		a := &auditFixture{status: &status.Status{Upgrade: scheduled()}}
 		require.NoError(t, a.run().lateUpgrades().Record(t.Context(), demo, at, "waits"))
 		require.Equal(t, status.UpgradeMissed, a.status.Upgrade.Phase)
 		require.Equal(t, status.ReasonUpgradeMissed, a.status.Condition(status.Upgraded).Reason)
 		require.Len(t, a.status.Upgrades, 1)
 	})
 	t.Run("is no condition of the upgrade that runs", func(t *testing.T) {
-		a := &audited{status: &status.Status{Upgrade: &status.Upgrade{Phase: "Running"}, NextUpgrade: scheduled()}}
+		a := &auditFixture{status: &status.Status{Upgrade: &status.Upgrade{Phase: "Running"}, NextUpgrade: scheduled()}}
 		require.NoError(t, a.run().lateUpgrades().Record(t.Context(), demo, at, "waits"))
 		require.Equal(t, status.UpgradeMissed, a.status.NextUpgrade.Phase)
 		require.Nil(t, a.status.Condition(status.Upgraded))
 		require.Len(t, a.status.Upgrades, 1)
 	})
 	t.Run("is not recorded when its spec cannot be read", func(t *testing.T) {
-		a := &audited{status: &status.Status{Upgrade: scheduled()}, failing: map[string]error{"spec": errThrottled}}
+		a := &auditFixture{status: &status.Status{Upgrade: scheduled()}, failing: map[string]error{"spec": errThrottled}}
 		require.ErrorIs(t, a.run().lateUpgrades().Record(t.Context(), demo, at, "waits"), errThrottled)
 		require.Empty(t, a.calls)
 	})
@@ -186,7 +186,7 @@ func TestUnplannedUpgrade(t *testing.T) {
 			known := *next
 			s.Upgrade = &known
 		}
-		r := (&audited{}).run()
+		r := (&auditFixture{}).run()
 		r.due = map[string]bool{demo: test.due}
 		require.Equal(t, test.want, r.isUpgradeUnrecorded(demo, s, test.next), name)
 	}

@@ -63,7 +63,7 @@ func TestSweepReportsExecutionsThatEnded(t *testing.T) {
 			}
 			test.given(s)
 			phase := s.Recorded.Phase
-			require.ErrorIs(t, depsOf(s).ended().release(t.Context(), demo), test.err)
+			require.ErrorIs(t, depsOf(s).endedExecutions().release(t.Context(), demo), test.err)
 			require.Equal(t, test.want, s.Calls)
 			require.Equal(t, test.reported, s.Recorded.Phase == status.Failed && phase != s.Recorded.Phase)
 		})
@@ -72,7 +72,7 @@ func TestSweepReportsExecutionsThatEnded(t *testing.T) {
 		s := &sweeptest.Account{
 			HeldClusters: []string{"a", "b"}, Leased: store.Lease{Execution: "x"}, Failing: map[string]error{"write a": errThrottled},
 		}
-		require.ErrorIs(t, depsOf(s).ended().Run(t.Context()), errThrottled)
+		require.ErrorIs(t, depsOf(s).endedExecutions().Run(t.Context()), errThrottled)
 		require.Equal(t, []string{"write a", "write b", "release b x"}, s.Calls)
 	})
 }
@@ -143,7 +143,7 @@ func TestEventOfAnEndedExecution(t *testing.T) {
 				Recorded: status.Status{Phase: status.Converging, Execution: "x"}, Failing: map[string]error{},
 			}, event
 			test.given(s, &e)
-			require.ErrorIs(t, depsOf(s).ended().Handle(t.Context(), e), test.err)
+			require.ErrorIs(t, depsOf(s).endedExecutions().Handle(t.Context(), e), test.err)
 			require.Equal(t, test.want, s.Calls)
 		})
 	}

@@ -77,7 +77,7 @@ func (d *deps) missedSpecs() MissedSpecs {
 	return MissedSpecs{Specs: d.Specs, State: d.State, Admit: d.Admit, Cache: &SpecCache{}, EventGrace: d.EventGrace, Now: d.Now}
 }
 
-func (d *deps) ended() EndedExecutions {
+func (d *deps) endedExecutions() EndedExecutions {
 	return EndedExecutions{State: d.State, Executions: d.Executions, Now: d.Now}
 }
 

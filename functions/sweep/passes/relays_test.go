@@ -13,8 +13,8 @@ import (
 	"github.com/drover-run/drover/shared/stack"
 )
 
-// relayed is an account with private clusters, some without their relay.
-type relayed struct {
+// accountWithRelays is an account with private clusters, some without their relay.
+type accountWithRelays struct {
 	deployed map[string]stack.Deployed
 	absent   map[string]bool
 	failing  error
@@ -22,17 +22,17 @@ type relayed struct {
 	calls    []string
 }
 
-func (r *relayed) All(context.Context) (map[string]stack.Deployed, error) {
+func (r *accountWithRelays) All(context.Context) (map[string]stack.Deployed, error) {
 	r.listed++
 	return r.deployed, r.failing
 }
 
-func (r *relayed) Exists(_ context.Context, function string) (bool, error) {
+func (r *accountWithRelays) Exists(_ context.Context, function string) (bool, error) {
 	r.calls = append(r.calls, "find "+function)
 	return !r.absent[function], r.failing
 }
 
-func (r *relayed) RequestInspection(_ context.Context, cluster, _ string) error {
+func (r *accountWithRelays) RequestInspection(_ context.Context, cluster, _ string) error {
 	r.calls = append(r.calls, "inspect "+cluster)
 	return nil
 }
@@ -40,7 +40,7 @@ func (r *relayed) RequestInspection(_ context.Context, cluster, _ string) error 
 func TestRelays(t *testing.T) {
 	sweeptest.Quiet()
 	private := stack.Deployed{Outputs: map[string]string{stack.OutputRelay: "arm64/0"}}
-	r := &relayed{
+	r := &accountWithRelays{
 		deployed: map[string]stack.Deployed{
 			"drover-a-control-plane": private, "drover-b-control-plane": private, "drover-b-network": {}, "drover-c-control-plane": {},
 		},

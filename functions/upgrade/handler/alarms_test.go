@@ -33,8 +33,8 @@ spec:
     - {name: a, instanceTypes: [m7i.large], minSize: 1, maxSize: 3}
 `
 
-// alarmed is a cluster under an upgrade. done is what was done to its alarms and its record, in order.
-type alarmed struct {
+// alarmFixture is a cluster under an upgrade. done is what was done to its alarms and its record, in order.
+type alarmFixture struct {
 	State
 	Stacks
 	Executions
@@ -45,16 +45,16 @@ type alarmed struct {
 	status  status.Status
 }
 
-func (a *alarmed) Get(context.Context, string, int64) (store.Object, error) {
+func (a *alarmFixture) Get(context.Context, string, int64) (store.Object, error) {
 	return store.Object{Body: []byte(alarmedSpec), Version: "v1"}, nil
 }
 
-func (a *alarmed) Upgrade(context.Context, string) (*upgrade.Record, string, error) {
+func (a *alarmFixture) Upgrade(context.Context, string) (*upgrade.Record, string, error) {
 	kept := *a.record
 	return &kept, "etag-1", nil
 }
 
-func (a *alarmed) PutUpgrade(_ context.Context, _ string, record *upgrade.Record, etag string) (string, error) {
+func (a *alarmFixture) PutUpgrade(_ context.Context, _ string, record *upgrade.Record, etag string) (string, error) {
 	if err := a.failing["write"]; err != nil {
 		return "", err
 	}
@@ -67,14 +67,14 @@ func (a *alarmed) PutUpgrade(_ context.Context, _ string, record *upgrade.Record
 	return "etag-2", nil
 }
 
-func (a *alarmed) UpdateStatus(_ context.Context, _ string, change func(*status.Status)) error {
+func (a *alarmFixture) UpdateStatus(_ context.Context, _ string, change func(*status.Status)) error {
 	change(&a.status)
 	return nil
 }
 
-func (a *alarmed) Lease(context.Context, string) (store.Lease, error) { return store.Lease{}, nil }
+func (a *alarmFixture) Lease(context.Context, string) (store.Lease, error) { return store.Lease{}, nil }
 
-func (a *alarmed) Describe(_ context.Context, named []string) ([]preflight.Alarm, error) {
+func (a *alarmFixture) Describe(_ context.Context, named []string) ([]preflight.Alarm, error) {
 	if fmt.Sprint(named) != "[lets never off silent]" {
 		return nil, fmt.Errorf("unexpected alarms: %v", named)
 	}
@@ -86,12 +86,12 @@ func (a *alarmed) Describe(_ context.Context, named []string) ([]preflight.Alarm
 	}, a.failing["describe"]
 }
 
-func (a *alarmed) DisableActions(_ context.Context, named []string) error {
+func (a *alarmFixture) DisableActions(_ context.Context, named []string) error {
 	a.done = append(a.done, fmt.Sprintf("silence %v", named))
 	return a.failing["silence"]
 }
 
-func (a *alarmed) EnableActions(_ context.Context, named []string) error {
+func (a *alarmFixture) EnableActions(_ context.Context, named []string) error {
 	a.done = append(a.done, fmt.Sprintf("sound %v", named))
 	return a.failing["sound"]
 }
@@ -106,7 +106,7 @@ func (s stacksOf) Describe(context.Context, string) (stack.Deployed, error) {
 	return stack.Deployed{ID: s.id}, nil
 }
 
-func (a *alarmed) do(t *testing.T, in events.UpgradeRequest) (events.UpgradeResult, error) {
+func (a *alarmFixture) do(t *testing.T, in events.UpgradeRequest) (events.UpgradeResult, error) {
 	slog.SetDefault(slog.New(slog.DiscardHandler))
 	stacks := stacksOf{id: "stack-1"}
 	h := &Handler{
@@ -117,8 +117,8 @@ func (a *alarmed) do(t *testing.T, in events.UpgradeRequest) (events.UpgradeResu
 	return h.Handle(t.Context(), in)
 }
 
-func checking() *alarmed {
-	return &alarmed{
+func checking() *alarmFixture {
+	return &alarmFixture{
 		record: &upgrade.Record{
 			Number: 2, Execution: "mine", Stack: "stack-1", State: upgrade.Checking, Alarms: []string{"silent"},
 			Steps: []upgrade.Step{{Kind: upgrade.StepNodes}},

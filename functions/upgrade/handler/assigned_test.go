@@ -20,7 +20,7 @@ import (
 
 // ofRollout is a cluster of a rollout. assignment is the cell's copy.
 type ofRollout struct {
-	*led
+	*fixture
 	assignment *rollout.CellAssignment
 	// wants is the decision of planning; nil if drover does not plan the cluster.
 	wants *upgrade.Decision
@@ -69,7 +69,7 @@ func (o *ofRollout) key() string {
 }
 
 func newOfRollout() *ofRollout {
-	o := &ofRollout{led: waiting()}
+	o := &ofRollout{fixture: waiting()}
 	o.holder, o.record = "", nil
 	o.assignment = &rollout.CellAssignment{Assignment: rollout.Assignment{
 		Cluster: "demo", Rollout: "next", Run: 3, Attempt: 1, Plan: "0123456789abcdef0123",

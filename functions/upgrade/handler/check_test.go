@@ -16,12 +16,12 @@ import (
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
-func (l *led) NextUpgrade(context.Context, string, *upgrade.Record) (*upgrade.Decision, error) {
+func (l *fixture) NextUpgrade(context.Context, string, *upgrade.Record) (*upgrade.Decision, error) {
 	return nil, nil
 }
 
 // waiting is a cluster at r1 whose spec names r2, and which another execution converges.
-func waiting() *led {
+func waiting() *fixture {
 	l := leading()
 	l.record = &upgrade.Record{Execution: "earlier", Stack: "stack-1", State: upgrade.Done, Target: l.record.From}
 	l.stack.Tags["drover:release"], l.stack.Outputs["KubernetesVersion"], l.eks.Version = "r1@sha1", "1.35", "1.35"
@@ -29,7 +29,7 @@ func waiting() *led {
 	return l
 }
 
-func (l *led) check(t *testing.T, change func(*events.UpgradeRequest)) (events.UpgradeResult, error) {
+func (l *fixture) check(t *testing.T, change func(*events.UpgradeRequest)) (events.UpgradeResult, error) {
 	t.Helper()
 	in := events.UpgradeRequest{Action: events.UpgradeCheck, Execution: "mine", Started: noon}
 	in.Cluster, in.Release = "demo", "r2"
@@ -39,82 +39,87 @@ func (l *led) check(t *testing.T, change func(*events.UpgradeRequest)) (events.U
 
 func TestCheckOfAnUpgrade(t *testing.T) {
 	const busyBy = "the cluster is being converged by x"
-	mine := func(l *led, state upgrade.State) {
+	mine := func(l *fixture, state upgrade.State) {
 		l.record = leading().record
 		l.record.State, l.record.Step, l.record.Steps[0].Ended = state, 0, time.Time{}
 	}
-	theirs := func(l *led, state upgrade.State) {
+	theirs := func(l *fixture, state upgrade.State) {
 		mine(l, state)
 		l.record.Execution, l.running = "theirs", true
 	}
-	other := fmt.Sprintf(ledSpec, "r9")
+	other := fmt.Sprintf(fixtureSpec, "r9")
 	for name, test := range map[string]struct {
-		given   func(*led)
+		given   func(*fixture)
 		change  func(*events.UpgradeRequest)
 		outcome events.UpgradeOutcome
 		message string
 		err     error
 	}{
-		"waits while the cluster is converged": {given: func(*led) {}, outcome: events.UpgradeBusy, message: busyBy},
-		"fails when that is unknown":           {given: func(l *led) { l.failing["holder"] = errThrottled }, err: errThrottled},
+		"waits while the cluster is converged": {given: func(*fixture) {}, outcome: events.UpgradeBusy, message: busyBy},
+		"fails when that is unknown":           {given: func(l *fixture) { l.failing["holder"] = errThrottled }, err: errThrottled},
 		"waits while the control plane changes": {
-			given: func(l *led) { l.stack.Status = "UPDATE_IN_PROGRESS" }, outcome: events.UpgradeBusy,
+			given: func(l *fixture) { l.stack.Status = "UPDATE_IN_PROGRESS" }, outcome: events.UpgradeBusy,
 			message: "is being changed (UPDATE_IN_PROGRESS)",
 		},
 		"waits while the control plane is recreated": {
-			given: func(l *led) { l.stack.Status = "ROLLBACK_COMPLETE" }, outcome: events.UpgradeBusy, message: "ROLLBACK_COMPLETE",
+			given: func(l *fixture) { l.stack.Status = "ROLLBACK_COMPLETE" }, outcome: events.UpgradeBusy, message: "ROLLBACK_COMPLETE",
 		},
 		"does nothing when the cluster is there": {
-			given:   func(l *led) { l.stack.Tags["drover:release"], l.stack.Outputs["KubernetesVersion"] = "r2@sha2", "1.36" },
+			given: func(l *fixture) {
+				l.stack.Tags["drover:release"], l.stack.Outputs["KubernetesVersion"] = "r2@sha2", "1.36"
+			},
 			outcome: events.UpgradeNothing, message: "the cluster is at release r2",
 		},
 		"stops one that it claimed, for a newer spec": {
-			given: func(l *led) { mine(l, upgrade.Checking); l.spec = other }, outcome: events.UpgradeStopped,
+			given: func(l *fixture) { mine(l, upgrade.Checking); l.spec = other }, outcome: events.UpgradeStopped,
 			message: "the spec now names release r9",
 		},
-		"checks one that it claimed again": {given: func(l *led) { mine(l, upgrade.Checking) }, outcome: events.UpgradeBusy, message: busyBy},
+		"checks one that it claimed again": {given: func(l *fixture) { mine(l, upgrade.Checking) }, outcome: events.UpgradeBusy, message: busyBy},
 		"claims again what it claimed and ended": {
-			given: func(l *led) { mine(l, upgrade.Stopped); l.spec = other }, outcome: events.UpgradeBusy, message: busyBy,
+			given: func(l *fixture) { mine(l, upgrade.Stopped); l.spec = other }, outcome: events.UpgradeBusy, message: busyBy,
 		},
 		"leaves it to the execution that makes it": {
-			given: func(l *led) { theirs(l, upgrade.Running) }, outcome: events.UpgradeNothing, message: "theirs already makes this upgrade",
+			given: func(l *fixture) { theirs(l, upgrade.Running) }, outcome: events.UpgradeNothing, message: "theirs already makes this upgrade",
 		},
 		"waits for another upgrade": {
-			given: func(l *led) { theirs(l, upgrade.Running) }, change: func(in *events.UpgradeRequest) { in.Release = "r3" },
+			given: func(l *fixture) { theirs(l, upgrade.Running) }, change: func(in *events.UpgradeRequest) { in.Release = "r3" },
 			outcome: events.UpgradeBusy, message: ": theirs",
 		},
 		"waits for the upgrade of the cluster before": {
-			given: func(l *led) { theirs(l, upgrade.Running); l.record.Stack = "stack-0" }, outcome: events.UpgradeBusy, message: ": theirs",
+			given: func(l *fixture) { theirs(l, upgrade.Running); l.record.Stack = "stack-0" }, outcome: events.UpgradeBusy, message: ": theirs",
 		},
-		"does not wait for one that ended": {given: func(l *led) { theirs(l, upgrade.Stopped) }, outcome: events.UpgradeBusy, message: busyBy},
+		"does not wait for one that ended": {
+			given: func(l *fixture) { theirs(l, upgrade.Stopped) }, outcome: events.UpgradeBusy, message: busyBy,
+		},
 		"does not wait for one whose execution is over": {
-			given: func(l *led) { theirs(l, upgrade.Running); l.running = false }, outcome: events.UpgradeBusy, message: busyBy,
+			given: func(l *fixture) { theirs(l, upgrade.Running); l.running = false }, outcome: events.UpgradeBusy, message: busyBy,
 		},
 		"fails when another execution is unknown": {
-			given: func(l *led) { theirs(l, upgrade.Running); l.failing["running"] = errThrottled }, err: errThrottled,
+			given: func(l *fixture) { theirs(l, upgrade.Running); l.failing["running"] = errThrottled }, err: errThrottled,
 		},
 		"fails when another's cluster is unknown": {
-			given: func(l *led) { theirs(l, upgrade.Running); l.failing["describe"] = errThrottled }, err: errThrottled,
+			given: func(l *fixture) { theirs(l, upgrade.Running); l.failing["describe"] = errThrottled }, err: errThrottled,
 		},
-		"fails when the record cannot be read": {given: func(l *led) { l.failing["record"] = errThrottled }, err: errThrottled},
+		"fails when the record cannot be read": {given: func(l *fixture) { l.failing["record"] = errThrottled }, err: errThrottled},
 		"stops one whose execution is over": {
-			given: func(*led) {}, change: func(in *events.UpgradeRequest) {
+			given: func(*fixture) {}, change: func(in *events.UpgradeRequest) {
 				in.Ended = "y"
 			}, outcome: events.UpgradeStopped, message: "execution y ended with the status ABORTED",
 		},
 		"fails when it is unknown how that ended": {
-			given: func(l *led) { l.failing["ended"] = errThrottled }, change: func(in *events.UpgradeRequest) { in.Ended = "y" }, err: errThrottled,
+			given: func(l *fixture) { l.failing["ended"] = errThrottled }, change: func(in *events.UpgradeRequest) { in.Ended = "y" },
+			err: errThrottled,
 		},
 		"waits on before it is missed": {
-			given: func(*led) {}, change: func(in *events.UpgradeRequest) { in.Started = noon.Add(-upgrade.MissedAfter + 1) },
+			given: func(*fixture) {}, change: func(in *events.UpgradeRequest) { in.Started = noon.Add(-upgrade.MissedAfter + 1) },
 			outcome: events.UpgradeBusy, message: busyBy,
 		},
 		"misses it in the end": {
-			given: func(*led) {}, change: func(in *events.UpgradeRequest) { in.Started = noon.Add(-upgrade.MissedAfter) },
+			given: func(*fixture) {}, change: func(in *events.UpgradeRequest) { in.Started = noon.Add(-upgrade.MissedAfter) },
 			outcome: events.UpgradeStopped, message: "the upgrade did not begin, because the cluster was busy for 2h0m0s: " + busyBy,
 		},
 		"misses it though the spec is unusable": {
-			given:  func(l *led) { l.stack.Status = "UPDATE_IN_PROGRESS" },
+			given:  func(l *fixture) { l.stack.Status = "UPDATE_IN_PROGRESS" },
 			change: func(in *events.UpgradeRequest) { in.Started = noon.Add(-upgrade.MissedAfter) }, outcome: events.UpgradeStopped,
 			message: "did not begin",
 		},
@@ -152,7 +157,7 @@ func TestCheckOfAnUpgrade(t *testing.T) {
 }
 
 func TestUpgradeThatDoesNotBegin(t *testing.T) {
-	there := func() *led {
+	there := func() *fixture {
 		l := waiting()
 		l.stack.Tags["drover:release"], l.stack.Outputs["KubernetesVersion"] = "r2@sha2", "1.36"
 		l.status.NextUpgrade = &status.Upgrade{Execution: "mine", Phase: status.UpgradeScheduled}
@@ -255,30 +260,30 @@ func TestUpgradeIsFinished(t *testing.T) {
 	unwell.ControlPlane.Version = "1.35"
 	for name, test := range map[string]struct {
 		facts   preflight.Facts
-		given   func(*led)
+		given   func(*fixture)
 		failing error
 		outcome events.UpgradeOutcome
 		err     error
 		want    []string
 	}{
 		"when its result is well": {
-			facts: well, given: func(*led) {}, outcome: events.UpgradeDone, want: []string{"sound", "write Done 2 0", "status"},
+			facts: well, given: func(*fixture) {}, outcome: events.UpgradeDone, want: []string{"sound", "write Done 2 0", "status"},
 		},
 		"not before alarms are on": {
-			facts: well, given: func(l *led) { l.failing["sound"] = errThrottled }, err: errThrottled, want: []string{"sound"},
+			facts: well, given: func(l *fixture) { l.failing["sound"] = errThrottled }, err: errThrottled, want: []string{"sound"},
 		},
 		"not before that is recorded": {
-			facts: well, given: func(l *led) { l.failing["write"] = errThrottled }, err: errThrottled, want: []string{"sound", "write Done 2 0"},
+			facts: well, given: func(l *fixture) { l.failing["write"] = errThrottled }, err: errThrottled, want: []string{"sound", "write Done 2 0"},
 		},
-		"not while its result is not well": {facts: unwell, given: func(*led) {}, outcome: events.UpgradeBusy, want: []string{"status"}},
+		"not while its result is not well": {facts: unwell, given: func(*fixture) {}, outcome: events.UpgradeBusy, want: []string{"status"}},
 		"stops when that lasts": {
-			facts: unwell, given: func(l *led) { l.record.Steps[1].Ended = noon.Add(-settleTime) }, outcome: events.UpgradeStopped,
+			facts: unwell, given: func(l *fixture) { l.record.Steps[1].Ended = noon.Add(-settleTime) }, outcome: events.UpgradeStopped,
 			want: []string{"status"},
 		},
 		"not when that cannot be recorded": {
-			facts: unwell, given: func(l *led) { l.failing["status"] = errThrottled }, err: errThrottled, want: []string{"status"},
+			facts: unwell, given: func(l *fixture) { l.failing["status"] = errThrottled }, err: errThrottled, want: []string{"status"},
 		},
-		"not when its result cannot be checked": {facts: well, given: func(*led) {}, failing: errThrottled, err: errThrottled},
+		"not when its result cannot be checked": {facts: well, given: func(*fixture) {}, failing: errThrottled, err: errThrottled},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := leading()

@@ -17,18 +17,20 @@ import (
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
-func (l *led) PutOnce(_ context.Context, key string, _ []byte) error { return l.did("keep %s", key) }
+func (l *fixture) PutOnce(_ context.Context, key string, _ []byte) error {
+	return l.did("keep %s", key)
+}
 
-func (e ledEKS) Compat(context.Context, []string) (upgrade.Compat, error) {
+func (e fixtureEKS) Compat(context.Context, []string) (upgrade.Compat, error) {
 	both := func(version string) []upgrade.AddonVersion {
 		return []upgrade.AddonVersion{{Version: version, Kubernetes: []string{"1.35", "1.36"}}}
 	}
 	return upgrade.Compat{"vpc-cni": both("v1.21.1-eksbuild.1"), "coredns": both("v1.13.2-eksbuild.1")}, e.failing["compat"]
 }
 
-func (e ledEKS) RefreshInsights(context.Context, string) error { return e.did("refresh") }
+func (e fixtureEKS) RefreshInsights(context.Context, string) error { return e.did("refresh") }
 
-func (e ledEKS) Refreshing(context.Context, string) (bool, error) {
+func (e fixtureEKS) Refreshing(context.Context, string) (bool, error) {
 	return false, e.failing["refreshing"]
 }
 
@@ -36,14 +38,14 @@ func (f factsOf) Before(context.Context, *preflight.Plan) (*preflight.Facts, err
 	return f.facts, f.err
 }
 
-// claimed runs the check of an upgrade of a cluster that is idle.
-func (l *led) claimed(t *testing.T, blocks bool) (events.UpgradeResult, error) {
+// checkWhenIdle runs the check of an upgrade of a cluster that is idle.
+func (l *fixture) checkWhenIdle(t *testing.T, blocks bool) (events.UpgradeResult, error) {
 	t.Helper()
 	l.holder = ""
 	h := l.handler()
 	facts := &preflight.Facts{ControlPlane: preflight.ControlPlane{Version: "1.35", Status: "ACTIVE"}, Forbidden: true}
 	if !blocks {
-		compat, _ := ledEKS{led: l}.Compat(t.Context(), nil)
+		compat, _ := fixtureEKS{fixture: l}.Compat(t.Context(), nil)
 		facts.Compat, facts.Catalog = compat, []preflight.Version{{Version: "1.36", Status: "STANDARD_SUPPORT"}}
 		facts.Images = map[string]preflight.Image{
 			"ami-0123456789abcdef0": {ID: "ami-0123456789abcdef0", Architecture: "x86_64", State: "available"},
@@ -84,7 +86,7 @@ func TestCheckClaimsAnUpgrade(t *testing.T) {
 			if test.failing != "" {
 				l.failing[test.failing] = errThrottled
 			}
-			result, err := l.claimed(t, test.blocks)
+			result, err := l.checkWhenIdle(t, test.blocks)
 			require.Equal(t, test.failing != "", err != nil)
 			require.Equal(t, test.outcome, result.Outcome, result.Message)
 			for i, call := range l.done {
@@ -98,15 +100,15 @@ func TestCheckClaimsAnUpgrade(t *testing.T) {
 }
 
 func TestClaimedRecord(t *testing.T) {
-	claim := func(t *testing.T, given func(*led)) *upgrade.Record {
+	claim := func(t *testing.T, given func(*fixture)) *upgrade.Record {
 		t.Helper()
 		l := waiting()
 		given(l)
-		_, err := l.claimed(t, false)
+		_, err := l.checkWhenIdle(t, false)
 		require.NoError(t, err)
 		return l.written
 	}
-	mine := func(l *led) {
+	mine := func(l *fixture) {
 		r := leading().record
 		r.State, r.Step, r.Number, r.Started, r.Insights = upgrade.Checking, 0, 7, noon.Add(-time.Hour), noon.Add(-time.Minute)
 		r.Steps[0].Started, r.Steps[0].Ended, r.Overridden, r.Origin = time.Time{}, time.Time{}, "r2", upgrade.OriginCommand
@@ -118,13 +120,15 @@ func TestClaimedRecord(t *testing.T) {
 		require.Equal(t, []time.Time{noon.Add(-time.Hour), noon.Add(-time.Minute)}, []time.Time{r.Started, r.Insights})
 	})
 	t.Run("is the next one after another", func(t *testing.T) {
-		r := claim(t, func(l *led) { mine(l); l.record.Execution, l.running = "theirs", false })
+		r := claim(t, func(l *fixture) { mine(l); l.record.Execution, l.running = "theirs", false })
 		require.EqualValues(t, 8, r.Number)
 		require.Equal(t, []time.Time{noon, noon}, []time.Time{r.Started, r.Insights})
 	})
 	t.Run("keeps the alarms that are off, also those of an earlier cluster", func(t *testing.T) {
 		for _, stack := range []string{"stack-1", "stack-0"} {
-			r := claim(t, func(l *led) { l.record.Stack, l.record.Alarms, l.record.Number = stack, []string{"errors"}, 4 })
+			r := claim(t, func(l *fixture) {
+				l.record.Stack, l.record.Alarms, l.record.Number = stack, []string{"errors"}, 4
+			})
 			require.Equal(t, []string{"errors"}, r.Alarms)
 			require.Equal(t, "stack-1", r.Stack)
 			require.Equal(t, stack == "stack-1", r.Number == 5, "the record of an earlier cluster does not count")
@@ -132,10 +136,10 @@ func TestClaimedRecord(t *testing.T) {
 	})
 	t.Run("has the images of before when it begins, and keeps them when it continues", func(t *testing.T) {
 		images := map[string]string{"a": "ami-before"}
-		deployed := func(l *led) { l.stack.Outputs["ImageId"] = "ami-now" }
+		deployed := func(l *fixture) { l.stack.Outputs["ImageId"] = "ami-now" }
 		r := claim(t, deployed)
 		require.Equal(t, map[string]string{"a": "ami-now"}, r.Images)
-		r = claim(t, func(l *led) {
+		r = claim(t, func(l *fixture) {
 			deployed(l)
 			mine(l)
 			l.record.State, l.record.Images, l.record.Execution = upgrade.Stopped, images, "theirs"

@@ -11,13 +11,15 @@ import (
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
-// deployed is a control plane's stack.
-type deployed struct {
+// stackOutputs is a control plane's stack.
+type stackOutputs struct {
 	Stacks
 	stack.Deployed
 }
 
-func (d deployed) Describe(context.Context, string) (stack.Deployed, error) { return d.Deployed, nil }
+func (d stackOutputs) Describe(context.Context, string) (stack.Deployed, error) {
+	return d.Deployed, nil
+}
 
 // The message of a stopped upgrade has one next step, and reports each step correctly: a started step counts as completed only
 // after its verification, although its changes exist.
@@ -62,7 +64,7 @@ func TestMessageOfAStoppedUpgrade(t *testing.T) {
 			}
 			test.change(r)
 			h := &Handler{
-				Stacks: deployed{
+				Stacks: stackOutputs{
 					Deployed: stack.Deployed{ID: "arn", Status: test.status, Outputs: map[string]string{"KubernetesVersion": test.version}},
 				},
 			}

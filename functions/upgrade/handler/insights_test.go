@@ -13,19 +13,19 @@ import (
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
-// lookingEKS never stops looking.
-type lookingEKS struct {
+// refreshingEKS never ends a refresh of insights.
+type refreshingEKS struct {
 	EKS
-	asked int
+	refreshes int
 }
 
-func (e *lookingEKS) RefreshInsights(context.Context, string) error { e.asked++; return nil }
+func (e *refreshingEKS) RefreshInsights(context.Context, string) error { e.refreshes++; return nil }
 
-func (e *lookingEKS) Refreshing(context.Context, string) (bool, error) { return true, nil }
+func (e *refreshingEKS) Refreshing(context.Context, string) (bool, error) { return true, nil }
 
-func TestEKSIsWaitedForWithinBounds(t *testing.T) {
+func TestWaitForInsightsIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		began, eks := time.Now(), &lookingEKS{}
+		began, eks := time.Now(), &refreshingEKS{}
 		h := &Handler{EKS: eks, Patience: 10 * time.Second, Pause: 2 * time.Second, Now: time.Now}
 		plan := &preflight.Plan{
 			Cluster: "demo", From: upgrade.Target{
@@ -47,7 +47,7 @@ func TestEKSIsWaitedForWithinBounds(t *testing.T) {
 		}
 		require.Equal(t, maxRefresh, time.Since(began))
 		require.Equal(t, 5, looks)
-		require.Equal(t, 1, eks.asked)
+		require.Equal(t, 1, eks.refreshes)
 
 		plan.Steps[0] = upgrade.Step{Kind: upgrade.StepNodes, KubernetesVersion: "1.35"}
 		r = &upgrade.Record{}
@@ -55,6 +55,6 @@ func TestEKSIsWaitedForWithinBounds(t *testing.T) {
 		out, err := h.callOf(r).waitForInsights(t.Context(), plan)
 		require.NoError(t, err)
 		require.Empty(t, out.Outcome)
-		require.Equal(t, 1, eks.asked, "the control plane stays where it is")
+		require.Equal(t, 1, eks.refreshes, "the control plane stays where it is")
 	})
 }

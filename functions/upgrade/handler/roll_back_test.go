@@ -15,23 +15,23 @@ import (
 // A step back of the control plane begins with EKS. The template follows once EKS runs the version.
 func TestRollBack(t *testing.T) {
 	for name, test := range map[string]struct {
-		change  func(*led)
+		change  func(*fixture)
 		calls   []string
 		outcome events.UpgradeOutcome
 		message string
 	}{
-		"starts with EKS": {func(*led) {}, []string{"roll-back 1.35"}, events.UpgradeBusy, "EKS rolls the control plane back to 1.35"},
+		"starts with EKS": {func(*fixture) {}, []string{"roll-back 1.35"}, events.UpgradeBusy, "EKS rolls the control plane back to 1.35"},
 		"is refused by EKS": {
-			func(l *led) { l.refusal = "not within 7 days" }, []string{"roll-back 1.35"}, events.UpgradeStopped,
+			func(l *fixture) { l.refusal = "not within 7 days" }, []string{"roll-back 1.35"}, events.UpgradeStopped,
 			"EKS does not roll the control plane back to 1.35: not within 7 days",
 		},
 		"is complete once EKS runs the version": {
-			func(l *led) { l.eks.Version = "1.35" }, nil, events.UpgradeGo, "control plane to 1.35",
+			func(l *fixture) { l.eks.Version = "1.35" }, nil, events.UpgradeGo, "control plane to 1.35",
 		},
-		"does not start twice":  {func(l *led) { l.eks.Status = "UPDATING" }, nil, events.UpgradeBusy, "its status is UPDATING"},
-		"is not a step forward": {func(l *led) { l.record.Steps[0].NodesRolledBack = false }, nil, events.UpgradeGo, "control plane to 1.35"},
+		"does not start twice":  {func(l *fixture) { l.eks.Status = "UPDATING" }, nil, events.UpgradeBusy, "its status is UPDATING"},
+		"is not a step forward": {func(l *fixture) { l.record.Steps[0].NodesRolledBack = false }, nil, events.UpgradeGo, "control plane to 1.35"},
 		"is no step of nodes": {
-			func(l *led) { l.record.Steps[0].Kind = upgrade.StepNodes }, nil, events.UpgradeGo, "",
+			func(l *fixture) { l.record.Steps[0].Kind = upgrade.StepNodes }, nil, events.UpgradeGo, "",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

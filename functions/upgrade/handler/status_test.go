@@ -42,18 +42,18 @@ func TestStatusKeepsTenUpgrades(t *testing.T) {
 	require.Equal(t, *last.Started, *last.Checked, "and their time: no later checks ran")
 }
 
-// crossed is a cluster that other executions begin to converge, a number of times, between the read and the write of an
+// interruptedState is a cluster that other executions begin to converge, a number of times, between the read and the write of an
 // upgrade's end. Each takes the lease and records that.
-type crossed struct {
+type interruptedState struct {
 	State
 	times  int
 	lease  store.Lease
 	status status.Status
 }
 
-func (c *crossed) Lease(context.Context, string) (store.Lease, error) { return c.lease, nil }
+func (c *interruptedState) Lease(context.Context, string) (store.Lease, error) { return c.lease, nil }
 
-func (c *crossed) UpdateStatus(_ context.Context, _ string, change func(*status.Status)) error {
+func (c *interruptedState) UpdateStatus(_ context.Context, _ string, change func(*status.Status)) error {
 	if c.times > 0 {
 		c.begin()
 	}
@@ -61,7 +61,7 @@ func (c *crossed) UpdateStatus(_ context.Context, _ string, change func(*status.
 	return nil
 }
 
-func (c *crossed) begin() {
+func (c *interruptedState) begin() {
 	c.times--
 	c.lease = store.Lease{Execution: fmt.Sprint("converge ", c.lease.Fence+1), Fence: c.lease.Fence + 1}
 	c.status.Fence, c.status.Phase, c.status.Message = c.lease.Fence, status.Upgrading, "changing 1 of 6 stacks"
@@ -70,9 +70,9 @@ func (c *crossed) begin() {
 }
 
 // Running reports that every holder of the lease runs.
-func (c *crossed) Running(context.Context, string) (bool, error) { return true, nil }
+func (c *interruptedState) Running(context.Context, string) (bool, error) { return true, nil }
 
-func (c *crossed) Ended(context.Context, string) (string, error) { return "", nil }
+func (c *interruptedState) Ended(context.Context, string) (string, error) { return "", nil }
 
 // calm plans no changes. It calls during while it plans.
 type calm struct {
@@ -94,8 +94,8 @@ func TestUpgradeEndKeepsTheStatusOfANewConverge(t *testing.T) {
 	r := &upgrade.Record{
 		Number: 1, Execution: "x", Origin: upgrade.OriginCommand, State: upgrade.Stopped, Overridden: "r1", Target: upgrade.Target{Release: "r2"},
 	}
-	end := func(times int, planning bool) (*crossed, error) {
-		c := &crossed{times: times, lease: store.Lease{Fence: 3}, status: status.Status{Fence: 3, Phase: status.Failed}}
+	end := func(times int, planning bool) (*interruptedState, error) {
+		c := &interruptedState{times: times, lease: store.Lease{Fence: 3}, status: status.Status{Fence: 3, Phase: status.Failed}}
 		c.status.Set(status.Condition{Type: status.Converged, Status: "False", Reason: "StackFailed"}, time.Time{})
 		during := func() {}
 		if planning {

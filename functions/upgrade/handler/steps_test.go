@@ -29,8 +29,8 @@ import (
 
 var errThrottled = errors.New("throttled")
 
-// led is a cluster whose upgrade mine leads, from r1 of Kubernetes 1.35 to r2 of 1.36.
-type led struct {
+// fixture is a cluster whose upgrade mine leads, from r1 of Kubernetes 1.35 to r2 of 1.36.
+type fixture struct {
 	State
 	Planner
 	record *upgrade.Record
@@ -53,7 +53,7 @@ type led struct {
 	done    []string
 }
 
-func (l *led) did(format string, args ...any) error {
+func (l *fixture) did(format string, args ...any) error {
 	call := fmt.Sprintf(format, args...)
 	l.done = append(l.done, call)
 	return l.failing[strings.Fields(call)[0]]
@@ -71,7 +71,7 @@ spec:
   templateVersion: v1
 `
 
-const ledSpec = `apiVersion: drover.run/v1alpha1
+const fixtureSpec = `apiVersion: drover.run/v1alpha1
 kind: Cluster
 metadata: {name: demo}
 spec:
@@ -82,7 +82,7 @@ spec:
 `
 
 // specsOf reads the spec, and the catalog.
-type specsOf struct{ *led }
+type specsOf struct{ *fixture }
 
 func (s specsOf) Get(_ context.Context, key string, _ int64) (store.Object, error) {
 	if err := s.failing["spec"]; err != nil {
@@ -97,7 +97,7 @@ func (s specsOf) Get(_ context.Context, key string, _ int64) (store.Object, erro
 	return store.Object{Body: []byte(s.spec), Version: "v1"}, nil
 }
 
-func (l *led) Get(_ context.Context, key string, _ int64) (store.Object, error) {
+func (l *fixture) Get(_ context.Context, key string, _ int64) (store.Object, error) {
 	switch key {
 	case names.PinnedRelease("sha1"):
 		return store.Object{Body: fmt.Appendf(nil, releaseText, "r1", "1.35")}, nil
@@ -110,88 +110,94 @@ func (l *led) Get(_ context.Context, key string, _ int64) (store.Object, error) 
 	return store.Object{}, store.ErrNotFound
 }
 
-func (l *led) Upgrade(context.Context, string) (*upgrade.Record, string, error) {
+func (l *fixture) Upgrade(context.Context, string) (*upgrade.Record, string, error) {
 	return l.record, "etag", l.failing["record"]
 }
 
-func (l *led) PutUpgrade(_ context.Context, _ string, r *upgrade.Record, _ string) (string, error) {
+func (l *fixture) PutUpgrade(_ context.Context, _ string, r *upgrade.Record, _ string) (string, error) {
 	kept := *r
 	l.written = &kept
 	return "etag", l.did("write %s %d %d", r.State, r.Step, r.Try)
 }
 
-func (l *led) UpdateStatus(_ context.Context, _ string, change func(*status.Status)) error {
+func (l *fixture) UpdateStatus(_ context.Context, _ string, change func(*status.Status)) error {
 	change(&l.status)
 	return l.did("status")
 }
 
-func (l *led) Lease(context.Context, string) (store.Lease, error) { return store.Lease{}, nil }
+func (l *fixture) Lease(context.Context, string) (store.Lease, error) {
+	return store.Lease{}, nil
+}
 
-func (l *led) Holder(context.Context, string, func(context.Context, string) (bool, error)) (string, error) {
+func (l *fixture) Holder(context.Context, string, func(context.Context, string) (bool, error)) (string, error) {
 	if err := l.failing["holder"]; err != nil {
 		return "", err
 	}
 	return l.holder, nil
 }
 
-func (l *led) Preview(context.Context, string) (plan.Plan, string, string, error) {
+func (l *fixture) Preview(context.Context, string) (plan.Plan, string, string, error) {
 	return l.preview, l.reason, "because", l.failing["preview"]
 }
 
-func (l *led) AfterUpgrade(context.Context, string) (status.AfterUpgrade, error) {
+func (l *fixture) AfterUpgrade(context.Context, string) (status.AfterUpgrade, error) {
 	return status.AfterUpgrade{Next: func(*status.Status) {}}, nil
 }
 
-type ledStacks struct{ *led }
+type fixtureStacks struct{ *fixture }
 
-func (s ledStacks) Describe(context.Context, string) (stack.Deployed, error) {
+func (s fixtureStacks) Describe(context.Context, string) (stack.Deployed, error) {
 	return s.stack, s.failing["describe"]
 }
 
-type ledGroups struct{ *led }
+type fixtureGroups struct{ *fixture }
 
-func (g ledGroups) Describe(context.Context, string) (pool.Group, bool, error) {
+func (g fixtureGroups) Describe(context.Context, string) (pool.Group, bool, error) {
 	return g.group, true, g.failing["group"]
 }
 
-type ledEKS struct {
+type fixtureEKS struct {
 	checker.EKS
-	*led
+	*fixture
 }
 
-func (e ledEKS) ControlPlane(context.Context, string) (preflight.ControlPlane, error) {
+func (e fixtureEKS) ControlPlane(context.Context, string) (preflight.ControlPlane, error) {
 	return e.eks, e.failing["eks"]
 }
 
-func (e ledEKS) RollBack(_ context.Context, _, version string) (string, error) {
+func (e fixtureEKS) RollBack(_ context.Context, _, version string) (string, error) {
 	return e.refusal, e.did("roll-back %s", version)
 }
 
-func (l *led) Health(context.Context, string, stack.API) ([]pool.NodeHealth, error) {
+func (l *fixture) Health(context.Context, string, stack.API) ([]pool.NodeHealth, error) {
 	return l.nodes, l.failing["nodes"]
 }
 
-func (l *led) RunningInstances(context.Context, []string) ([]string, error) {
+func (l *fixture) RunningInstances(context.Context, []string) ([]string, error) {
 	return l.alive, l.failing["alive"]
 }
 
-func (l *led) Running(context.Context, string) (bool, error) { return l.running, l.failing["running"] }
-
-func (l *led) Ended(context.Context, string) (string, error) { return "ABORTED", l.failing["ended"] }
-
-type ledAlarms struct {
-	Alarms
-	*led
+func (l *fixture) Running(context.Context, string) (bool, error) {
+	return l.running, l.failing["running"]
 }
 
-func (a ledAlarms) EnableActions(context.Context, []string) error { return a.did("sound") }
+func (l *fixture) Ended(context.Context, string) (string, error) {
+	return "ABORTED", l.failing["ended"]
+}
 
-func (a ledAlarms) DisableActions(context.Context, []string) error { return a.did("silence") }
+type fixtureAlarms struct {
+	Alarms
+	*fixture
+}
 
-func leading() *led {
+func (a fixtureAlarms) EnableActions(context.Context, []string) error { return a.did("sound") }
+
+func (a fixtureAlarms) DisableActions(context.Context, []string) error { return a.did("silence") }
+
+func leading() *fixture {
 	from := upgrade.Target{Release: "r1", SHA256: "sha1", KubernetesVersion: "1.35"}
 	to := upgrade.Target{Release: "r2", SHA256: "sha2", KubernetesVersion: "1.36"}
-	return &led{
+	return &fixture{
 		record: &upgrade.Record{
 			Number: 2, Execution: "mine", Stack: "stack-1", State: upgrade.Running, Origin: upgrade.OriginSpec, From: from, Target: to, Step: 1,
 			Steps: []upgrade.Step{
@@ -201,18 +207,21 @@ func leading() *led {
 		},
 		stack: stack.Deployed{ID: "stack-1", Status: "UPDATE_COMPLETE", Tags: map[string]string{names.TagRelease: "r2@sha2"},
 			Outputs: map[string]string{"KubernetesVersion": "1.36"}},
-		spec: fmt.Sprintf(ledSpec, "r2"), eks: preflight.ControlPlane{Version: "1.36", Status: "ACTIVE"}, failing: map[string]error{},
+		spec: fmt.Sprintf(fixtureSpec, "r2"), eks: preflight.ControlPlane{Version: "1.36", Status: "ACTIVE"}, failing: map[string]error{},
 	}
 }
 
-func (l *led) handler() *Handler {
+func (l *fixture) handler() *Handler {
 	slog.SetDefault(slog.New(slog.DiscardHandler))
 	now := func() time.Time { return noon }
 	return &Handler{
-		Checker: &checker.Checker{Specs: specsOf{l}, State: l, Stacks: ledStacks{l}, Executions: l, EKS: ledEKS{led: l}, Now: now}, State: l,
-		Stacks: ledStacks{l}, Executions: l, Planner: l, EKS: ledEKS{led: l}, Groups: ledGroups{l},
+		Checker: &checker.Checker{
+			Specs: specsOf{l}, State: l, Stacks: fixtureStacks{l}, Executions: l, EKS: fixtureEKS{fixture: l}, Now: now,
+		},
+		State:  l,
+		Stacks: fixtureStacks{l}, Executions: l, Planner: l, EKS: fixtureEKS{fixture: l}, Groups: fixtureGroups{l},
 		Nodes: l, Instances: l,
-		Alarms: ledAlarms{led: l}, Now: now,
+		Alarms: fixtureAlarms{fixture: l}, Now: now,
 	}
 }
 
@@ -223,7 +232,7 @@ func (h *Handler) callOf(record *upgrade.Record) *call {
 	return c
 }
 
-func (l *led) handle(t *testing.T, action events.UpgradeAction) (events.UpgradeResult, error) {
+func (l *fixture) handle(t *testing.T, action events.UpgradeAction) (events.UpgradeResult, error) {
 	t.Helper()
 	in := events.UpgradeRequest{Action: action, Execution: "mine", Started: noon}
 	in.Cluster = "demo"
@@ -233,19 +242,19 @@ func (l *led) handle(t *testing.T, action events.UpgradeAction) (events.UpgradeR
 func TestUpgradeOfAnotherExecutionOrCluster(t *testing.T) {
 	for _, action := range []events.UpgradeAction{events.UpgradeBegin, events.UpgradeNext, events.UpgradeFinish} {
 		for name, test := range map[string]struct {
-			given   func(*led)
+			given   func(*fixture)
 			lost    bool
 			outcome events.UpgradeOutcome
 			err     error
 		}{
-			"another took it over":       {func(l *led) { l.record.Execution = "theirs" }, true, "", nil},
-			"there is no record":         {func(l *led) { l.record = nil }, true, "", nil},
-			"its cluster was recreated":  {func(l *led) { l.stack.ID = "stack-2" }, false, events.UpgradeStopped, nil},
-			"its cluster was deleted":    {func(l *led) { l.stack = stack.Deployed{} }, false, events.UpgradeStopped, nil},
-			"the record cannot be read":  {func(l *led) { l.failing["record"] = errThrottled }, false, "", errThrottled},
-			"its cluster cannot be read": {func(l *led) { l.failing["describe"] = errThrottled }, false, "", errThrottled},
+			"another took it over":       {func(l *fixture) { l.record.Execution = "theirs" }, true, "", nil},
+			"there is no record":         {func(l *fixture) { l.record = nil }, true, "", nil},
+			"its cluster was recreated":  {func(l *fixture) { l.stack.ID = "stack-2" }, false, events.UpgradeStopped, nil},
+			"its cluster was deleted":    {func(l *fixture) { l.stack = stack.Deployed{} }, false, events.UpgradeStopped, nil},
+			"the record cannot be read":  {func(l *fixture) { l.failing["record"] = errThrottled }, false, "", errThrottled},
+			"its cluster cannot be read": {func(l *fixture) { l.failing["describe"] = errThrottled }, false, "", errThrottled},
 			"neither can a recreated cluster": {
-				func(l *led) { l.stack.ID, l.failing["describe"] = "stack-2", errThrottled }, false, "", errThrottled,
+				func(l *fixture) { l.stack.ID, l.failing["describe"] = "stack-2", errThrottled }, false, "", errThrottled,
 			},
 		} {
 			t.Run(fmt.Sprintf("%s changes nothing when %s", action, name), func(t *testing.T) {
@@ -286,133 +295,136 @@ func TestUpgradeThatBeganAlready(t *testing.T) {
 func TestStepOfAnUpgrade(t *testing.T) {
 	const next, again = "write Running 2 0", "write Running 1 1"
 	change := plan.Plan{Changes: []plan.Change{{Stack: "pool-a", Operation: plan.Update}}}
-	other := fmt.Sprintf(ledSpec, "r9")
+	other := fmt.Sprintf(fixtureSpec, "r9")
 	leaving := pool.Group{Instances: []pool.Instance{{ID: "i-1", State: pool.TerminatingWait}}}
 	old := []pool.NodeHealth{{Name: "node-1", Instance: "i-1", Pool: "a"}}
 	for name, test := range map[string]struct {
-		given   func(*led)
+		given   func(*fixture)
 		outcome events.UpgradeOutcome
 		message string
 		err     error
 		want    []string
 	}{
 		"is followed by the next when it is made": {
-			given: func(*led) {}, outcome: events.UpgradeDone, message: "every step is made", want: []string{next, "status"},
+			given: func(*fixture) {}, outcome: events.UpgradeDone, message: "every step is made", want: []string{next, "status"},
 		},
 		"is not made when all are made": {
-			given: func(l *led) { l.record.Step = 2 }, outcome: events.UpgradeDone, message: "every step is made", want: []string{"status"},
+			given: func(l *fixture) { l.record.Step = 2 }, outcome: events.UpgradeDone, message: "every step is made", want: []string{"status"},
 		},
 		"is tried again while something is missing": {
-			given: func(l *led) { l.preview = change }, outcome: events.UpgradeGo, message: "nodes to the images", want: []string{again, "status"},
+			given: func(l *fixture) { l.preview = change }, outcome: events.UpgradeGo, message: "nodes to the images",
+			want: []string{again, "status"},
 		},
 		"stops after three tries": {
-			given: func(l *led) { l.preview, l.record.Try = change, maxTries-1 }, outcome: events.UpgradeStopped,
+			given: func(l *fixture) { l.preview, l.record.Try = change, maxTries-1 }, outcome: events.UpgradeStopped,
 			message: "converging succeeded 3 times",
 		},
 		"waits while another execution converges": {
-			given: func(l *led) { l.preview, l.holder = change, "x" }, outcome: events.UpgradeBusy, message: "is being converged by x",
+			given: func(l *fixture) { l.preview, l.holder = change, "x" }, outcome: events.UpgradeBusy, message: "is being converged by x",
 			want: []string{"status"},
 		},
 		"is not tried when its holder is unknown": {
-			given: func(l *led) { l.preview, l.failing["holder"] = change, errThrottled }, err: errThrottled,
+			given: func(l *fixture) { l.preview, l.failing["holder"] = change, errThrottled }, err: errThrottled,
 		},
 		"is not tried when that cannot be recorded": {
-			given: func(l *led) { l.preview, l.failing["write"] = change, errThrottled }, err: errThrottled, want: []string{again},
+			given: func(l *fixture) { l.preview, l.failing["write"] = change, errThrottled }, err: errThrottled, want: []string{again},
 		},
 		"waits while EKS updates": {
-			given: func(l *led) { l.eks.Status = "UPDATING" }, outcome: events.UpgradeBusy, message: "its status is UPDATING",
+			given: func(l *fixture) { l.eks.Status = "UPDATING" }, outcome: events.UpgradeBusy, message: "its status is UPDATING",
 			want: []string{"status"},
 		},
 		"is tried again when EKS is not active": {
-			given: func(l *led) { l.eks.Status = "FAILED" }, outcome: events.UpgradeGo, message: "nodes to the images",
+			given: func(l *fixture) { l.eks.Status = "FAILED" }, outcome: events.UpgradeGo, message: "nodes to the images",
 			want: []string{again, "status"},
 		},
 		"is tried again when EKS runs another version": {
-			given: func(l *led) { l.eks.Version = "1.35" }, outcome: events.UpgradeGo, message: "nodes to the images",
+			given: func(l *fixture) { l.eks.Version = "1.35" }, outcome: events.UpgradeGo, message: "nodes to the images",
 			want: []string{again, "status"},
 		},
 		"stops when the change is refused": {
-			given: func(l *led) { l.reason = "ChangeRefused" }, outcome: events.UpgradeStopped, message: "ChangeRefused: because",
+			given: func(l *fixture) { l.reason = "ChangeRefused" }, outcome: events.UpgradeStopped, message: "ChangeRefused: because",
 		},
-		"fails when EKS does not answer":     {given: func(l *led) { l.failing["eks"] = errThrottled }, err: errThrottled},
-		"fails when nothing can be planned":  {given: func(l *led) { l.failing["preview"] = errThrottled }, err: errThrottled},
-		"fails when the spec cannot be read": {given: func(l *led) { l.failing["spec"] = errThrottled }, err: errThrottled},
+		"fails when EKS does not answer":     {given: func(l *fixture) { l.failing["eks"] = errThrottled }, err: errThrottled},
+		"fails when nothing can be planned":  {given: func(l *fixture) { l.failing["preview"] = errThrottled }, err: errThrottled},
+		"fails when the spec cannot be read": {given: func(l *fixture) { l.failing["spec"] = errThrottled }, err: errThrottled},
 		"counts though the spec names another release": {
-			given: func(l *led) { l.spec = other; l.record.Steps[1].Kind = upgrade.StepAddons }, outcome: events.UpgradeStopped,
+			given: func(l *fixture) { l.spec = other; l.record.Steps[1].Kind = upgrade.StepAddons }, outcome: events.UpgradeStopped,
 			message: "the spec now names release r9", want: []string{next},
 		},
 		"counts though the spec is invalid": {
-			given: func(l *led) { l.spec = "kind: Cluster"; l.record.Steps[1].Kind = upgrade.StepAddons }, outcome: events.UpgradeStopped,
+			given: func(l *fixture) { l.spec = "kind: Cluster"; l.record.Steps[1].Kind = upgrade.StepAddons }, outcome: events.UpgradeStopped,
 			message: "the newest spec cannot be used", want: []string{next},
 		},
 		"counts though the spec was deleted": {
-			given: func(l *led) { l.spec = ""; l.record.Steps[1].Kind = upgrade.StepAddons }, outcome: events.UpgradeStopped,
+			given: func(l *fixture) { l.spec = ""; l.record.Steps[1].Kind = upgrade.StepAddons }, outcome: events.UpgradeStopped,
 			message: "the spec was deleted", want: []string{next},
 		},
 		"stops for the spec and not for its own refusal": {
-			given: func(l *led) { l.spec, l.reason = other, "ChangeRefused" }, outcome: events.UpgradeStopped,
+			given: func(l *fixture) { l.spec, l.reason = other, "ChangeRefused" }, outcome: events.UpgradeStopped,
 			message: "the spec now names release r9",
 		},
 		"is judged again when it cannot be proved": {
-			given: func(l *led) { l.spec = other; l.failing["eks"] = errThrottled }, err: errThrottled,
+			given: func(l *fixture) { l.spec = other; l.failing["eks"] = errThrottled }, err: errThrottled,
 		},
 		"stops when it waited for too long": {
-			given: func(l *led) { l.eks.Status, l.record.Steps[1].Opened = "UPDATING", noon.Add(-30*24*time.Hour) }, outcome: events.UpgradeStopped,
+			given: func(l *fixture) {
+				l.eks.Status, l.record.Steps[1].Opened = "UPDATING", noon.Add(-30*24*time.Hour)
+			}, outcome: events.UpgradeStopped,
 			message: "exceeded its limit of",
 		},
 		"counts when it was made, however late": {
-			given: func(l *led) { l.record.Steps[1].Opened = noon.Add(-30 * 24 * time.Hour) }, outcome: events.UpgradeDone,
+			given: func(l *fixture) { l.record.Steps[1].Opened = noon.Add(-30 * 24 * time.Hour) }, outcome: events.UpgradeDone,
 			message: "every step is made", want: []string{next, "status"},
 		},
 		"waits for drains, and records since when": {
-			given: func(l *led) { l.group = leaving }, outcome: events.UpgradeBusy, message: "still being drained: i-1 of pool a",
+			given: func(l *fixture) { l.group = leaving }, outcome: events.UpgradeBusy, message: "still being drained: i-1 of pool a",
 			want: []string{"write Running 1 0", "status"},
 		},
 		"waits for drains that it knows": {
-			given: func(l *led) { l.group, l.record.Steps[1].Converged = leaving, noon.Add(-time.Minute) }, outcome: events.UpgradeBusy,
+			given: func(l *fixture) { l.group, l.record.Steps[1].Converged = leaving, noon.Add(-time.Minute) }, outcome: events.UpgradeBusy,
 			message: "still being drained", want: []string{"status"},
 		},
 		"stops when a drain takes too long": {
-			given: func(l *led) { l.group, l.record.Steps[1].Converged = leaving, noon.Add(-24*time.Hour) }, outcome: events.UpgradeStopped,
+			given: func(l *fixture) { l.group, l.record.Steps[1].Converged = leaving, noon.Add(-24*time.Hour) }, outcome: events.UpgradeStopped,
 			message: "for longer than drain.timeout",
 		},
 		"waits for no drain after a step that replaces no node": {
-			given: func(l *led) { l.group, l.record.Steps[1].Kind = leaving, upgrade.StepAddons }, outcome: events.UpgradeDone,
+			given: func(l *fixture) { l.group, l.record.Steps[1].Kind = leaving, upgrade.StepAddons }, outcome: events.UpgradeDone,
 			message: "every step is made", want: []string{next, "status"},
 		},
 		"waits for drains of a rollback": {
-			given: func(l *led) { l.group, l.record.Steps[1].Kind = leaving, upgrade.StepNodesBack }, outcome: events.UpgradeBusy,
+			given: func(l *fixture) { l.group, l.record.Steps[1].Kind = leaving, upgrade.StepNodesBack }, outcome: events.UpgradeBusy,
 			message: "still being drained", want: []string{"write Running 1 0", "status"},
 		},
-		"fails when groups cannot be read": {given: func(l *led) { l.failing["group"] = errThrottled }, err: errThrottled},
+		"fails when groups cannot be read": {given: func(l *fixture) { l.failing["group"] = errThrottled }, err: errThrottled},
 		"waits for nodes whose instances ended": {
-			given: func(l *led) { l.nodes = old }, outcome: events.UpgradeBusy, message: "node-1 (i-1) of pool a",
+			given: func(l *fixture) { l.nodes = old }, outcome: events.UpgradeBusy, message: "node-1 (i-1) of pool a",
 			want: []string{"write Running 1 0", "status"},
 		},
 		"waits for nodes whose instances end": {
-			given: func(l *led) {
+			given: func(l *fixture) {
 				l.nodes, l.group = old, pool.Group{Instances: []pool.Instance{{ID: "i-1", State: pool.TerminatingProceed}}}
 			},
 			outcome: events.UpgradeBusy, message: "node-1 (i-1) of pool a", want: []string{"write Running 1 0", "status"},
 		},
 		"does not wait for nodes in service": {
-			given: func(l *led) {
+			given: func(l *fixture) {
 				l.nodes, l.group = old, pool.Group{Instances: []pool.Instance{{ID: "i-1", State: pool.InService}}}
 			},
 			outcome: events.UpgradeDone, message: "every step is made", want: []string{next, "status"},
 		},
 		"does not wait for instances that were detached": {
-			given: func(l *led) { l.nodes, l.alive = old, []string{"i-1"} }, outcome: events.UpgradeDone, message: "every step is made",
+			given: func(l *fixture) { l.nodes, l.alive = old, []string{"i-1"} }, outcome: events.UpgradeDone, message: "every step is made",
 			want: []string{next, "status"},
 		},
 		"waits when the cluster does not answer": {
-			given: func(l *led) {
+			given: func(l *fixture) {
 				l.failing["nodes"] = &fault.ClusterUnreachable{Cause: errThrottled}
 			}, outcome: events.UpgradeBusy, message: "cannot check whether the old nodes are removed",
 			want: []string{"write Running 1 0", "status"},
 		},
-		"fails when nodes cannot be listed":     {given: func(l *led) { l.failing["nodes"] = errThrottled }, err: errThrottled},
-		"fails when instances cannot be listed": {given: func(l *led) { l.nodes, l.failing["alive"] = old, errThrottled }, err: errThrottled},
+		"fails when nodes cannot be listed":     {given: func(l *fixture) { l.failing["nodes"] = errThrottled }, err: errThrottled},
+		"fails when instances cannot be listed": {given: func(l *fixture) { l.nodes, l.failing["alive"] = old, errThrottled }, err: errThrottled},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := leading()
@@ -449,7 +461,7 @@ func TestUpgradeStops(t *testing.T) {
 	ended := events.UpgradeRequest{}
 	ended.Ended = "mine"
 	for name, test := range map[string]struct {
-		given   func(*led)
+		given   func(*fixture)
 		in      events.UpgradeRequest
 		message string
 		state   upgrade.State
@@ -457,43 +469,43 @@ func TestUpgradeStops(t *testing.T) {
 		want    []string
 	}{
 		"with its alarms on": {
-			given: func(*led) {}, in: events.UpgradeRequest{}, message: "it failed. Completed and kept", state: upgrade.Stopped,
+			given: func(*fixture) {}, in: events.UpgradeRequest{}, message: "it failed. Completed and kept", state: upgrade.Stopped,
 			want: []string{"sound", "write Stopped 1 0", "status"},
 		},
 		"as blocked before it changed anything": {
-			given: func(l *led) {
+			given: func(l *fixture) {
 				l.record.State, l.record.Step, l.record.Steps[0].Started = upgrade.Checking, 0, time.Time{}
 			}, in: events.UpgradeRequest{}, message: "Nothing was changed", state: upgrade.Blocked,
 			want: []string{"sound", "write Blocked 0 0", "status"},
 		},
 		"only records a finished upgrade again": {
-			given: func(l *led) { l.record.State = upgrade.Stopped }, in: events.UpgradeRequest{}, message: "it failed", state: upgrade.Stopped,
+			given: func(l *fixture) { l.record.State = upgrade.Stopped }, in: events.UpgradeRequest{}, message: "it failed", state: upgrade.Stopped,
 			want: []string{"status"},
 		},
 		"not when it is another's": {
-			given: func(l *led) { l.record.Execution = "theirs" }, in: events.UpgradeRequest{}, message: "it failed", state: upgrade.Running,
+			given: func(l *fixture) { l.record.Execution = "theirs" }, in: events.UpgradeRequest{}, message: "it failed", state: upgrade.Running,
 		},
-		"not without a record": {given: func(l *led) { l.record = nil }, in: events.UpgradeRequest{}, message: "it failed"},
+		"not without a record": {given: func(l *fixture) { l.record = nil }, in: events.UpgradeRequest{}, message: "it failed"},
 		"for the execution that ended": {
-			given: func(*led) {}, in: ended, message: "it failed. Completed and kept", state: upgrade.Stopped,
+			given: func(*fixture) {}, in: ended, message: "it failed. Completed and kept", state: upgrade.Stopped,
 			want: []string{"sound", "write Stopped 1 0", "status"},
 		},
 		"not for one that ended before another": {
-			given: func(l *led) { l.record.Execution = "other" }, in: ended, message: "it failed", state: upgrade.Running,
+			given: func(l *fixture) { l.record.Execution = "other" }, in: ended, message: "it failed", state: upgrade.Running,
 		},
 		"not before alarms are on": {
-			given: func(l *led) { l.failing["sound"] = errThrottled }, in: events.UpgradeRequest{}, state: upgrade.Running, err: errThrottled,
+			given: func(l *fixture) { l.failing["sound"] = errThrottled }, in: events.UpgradeRequest{}, state: upgrade.Running, err: errThrottled,
 			want: []string{"sound"},
 		},
 		"not when the spec cannot be read": {
-			given: func(l *led) { l.failing["spec"] = errThrottled }, in: events.UpgradeRequest{}, err: errThrottled, want: []string{"sound"},
+			given: func(l *fixture) { l.failing["spec"] = errThrottled }, in: events.UpgradeRequest{}, err: errThrottled, want: []string{"sound"},
 		},
 		"although the spec is invalid": {
-			given: func(l *led) { l.spec = "kind: Cluster" }, in: events.UpgradeRequest{}, message: "it failed", state: upgrade.Stopped,
+			given: func(l *fixture) { l.spec = "kind: Cluster" }, in: events.UpgradeRequest{}, message: "it failed", state: upgrade.Stopped,
 			want: []string{"sound", "write Stopped 1 0", "status"},
 		},
 		"not when the record cannot be read": {
-			given: func(l *led) { l.failing["record"] = errThrottled }, in: events.UpgradeRequest{}, err: errThrottled,
+			given: func(l *fixture) { l.failing["record"] = errThrottled }, in: events.UpgradeRequest{}, err: errThrottled,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

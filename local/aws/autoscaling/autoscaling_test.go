@@ -122,8 +122,8 @@ func (w *world) Emit(_ context.Context, source, detailType string, resources []s
 	}
 }
 
-// happened counts events of a type.
-func (w *world) happened(detailType string) (n int) {
+// countEvents counts events of a type.
+func (w *world) countEvents(detailType string) (n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, e := range w.events {

@@ -195,7 +195,7 @@ func TestFailedLaunches(t *testing.T) {
 		require.NoError(t, w.ec2.DeleteSecurityGroup(w.group))
 		require.NoError(t, w.setDesired(w.admin, "pool", 1))
 		settle(20 * time.Minute)
-		failures := w.happened("EC2 Instance Launch Unsuccessful")
+		failures := w.countEvents("EC2 Instance Launch Unsuccessful")
 		require.Greater(t, failures, 4)
 		require.Less(t, failures, 9)
 		w.Service.mu.Lock()

@@ -40,7 +40,7 @@ func TestLaunchHook(t *testing.T) {
 		require.NoError(t, <-done)
 		require.Equal(t, inService, w.state())
 		synctest.Wait()
-		require.Equal(t, 1, w.happened("EC2 Instance Launch Successful"))
+		require.Equal(t, 1, w.countEvents("EC2 Instance Launch Successful"))
 
 		err := w.answer(w.admin, "pool", "launch", "", id, "CONTINUE")
 		require.EqualError(t, err, "ValidationError: No active Lifecycle Action found with instance ID "+id)
@@ -57,7 +57,7 @@ func TestLaunchHookTimesOut(t *testing.T) {
 		settle(900 * time.Second)
 		require.Equal(t, "Terminating:Wait Pending:Wait", w.state(), "ABANDON by default: replaced, and ended by its termination hook")
 		require.Equal(t, first, w.ids()[0])
-		require.Equal(t, 1, w.happened("EC2 Instance Launch Unsuccessful"))
+		require.Equal(t, 1, w.countEvents("EC2 Instance Launch Unsuccessful"))
 		w.mu.Lock()
 		w.onLaunch = answerAll("CONTINUE")
 		w.mu.Unlock()
@@ -141,8 +141,8 @@ func TestTerminateHook(t *testing.T) {
 				started := time.Now()
 				test.end(w)
 				synctest.Wait()
-				require.Equal(t, 1, w.happened("EC2 Instance-terminate Lifecycle Action"))
-				for w.happened("EC2 Instance Terminate Successful") == 0 {
+				require.Equal(t, 1, w.countEvents("EC2 Instance-terminate Lifecycle Action"))
+				for w.countEvents("EC2 Instance Terminate Successful") == 0 {
 					settle(time.Second)
 				}
 				const shutdown = 30 * time.Second
@@ -216,7 +216,7 @@ func TestForceDeleteDropsHooks(t *testing.T) {
 		require.NoError(t, w.delete(w.admin, "pool", true))
 		settle(31 * time.Second)
 		require.Equal(t, "no group", w.state())
-		require.Zero(t, w.happened("EC2 Instance-terminate Lifecycle Action"))
+		require.Zero(t, w.countEvents("EC2 Instance-terminate Lifecycle Action"))
 	})
 }
 

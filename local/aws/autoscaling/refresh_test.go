@@ -56,7 +56,7 @@ func TestInstanceRefresh(t *testing.T) {
 						}
 						requireVersion(w, 2, 4)
 						synctest.Wait()
-						require.Equal(t, 1, w.happened("EC2 Auto Scaling Instance Refresh Succeeded"))
+						require.Equal(t, 1, w.countEvents("EC2 Auto Scaling Instance Refresh Succeeded"))
 					})
 				})
 			}
@@ -140,7 +140,7 @@ func TestInstanceRefreshThatFails(t *testing.T) {
 			"complete user's Lifecycle Action")
 		require.InDelta(t, 75*time.Minute, time.Since(started), float64(10*time.Minute), "an hour after the first that failed")
 		settle(time.Hour)
-		require.Equal(t, 1, w.happened("EC2 Auto Scaling Instance Refresh Failed"))
+		require.Equal(t, 1, w.countEvents("EC2 Auto Scaling Instance Refresh Failed"))
 		w.mu.Lock()
 		w.onLaunch = answerAll("CONTINUE")
 		w.mu.Unlock()
@@ -235,7 +235,7 @@ func TestInstanceRefreshThatIsCancelled(t *testing.T) {
 			require.ErrorIs(t, err, context.Canceled)
 			settle(time.Hour)
 			require.ElementsMatch(t, before, w.ids(), "the instances of the refresh are terminated, the earlier ones stay")
-			require.Equal(t, 1, w.happened("EC2 Auto Scaling Instance Refresh Cancelled"))
+			require.Equal(t, 1, w.countEvents("EC2 Auto Scaling Instance Refresh Cancelled"))
 			_, err = w.startRefresh(w.admin, "pool", Preferences{})
 			require.NoError(t, err, "the rollback may start its own")
 		})

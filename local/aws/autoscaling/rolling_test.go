@@ -63,8 +63,8 @@ func (w *world) extremes() *extremes {
 
 var instanceIDs = regexp.MustCompile(`i-[0-9a-f]{17}`)
 
-// progressed returns the progress with "i" in place of instance IDs.
-func (w *world) progressed() []string {
+// progressTexts returns the progress with "i" in place of instance IDs.
+func (w *world) progressTexts() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var out []string
@@ -134,7 +134,7 @@ func TestRollingUpdate(t *testing.T) {
 				require.NoError(t, w.roll(rolling(test.policy), sizes))
 				seen.stop()
 				settle(10 * time.Minute)
-				require.Empty(t, cmp.Diff(test.progress, w.progressed()))
+				require.Empty(t, cmp.Diff(test.progress, w.progressTexts()))
 				require.Equal(t, test.least, seen.least, "in service at least")
 				require.Equal(t, test.most, seen.most, "instances at most")
 				requireVersion(w, 2, int(test.size))
@@ -194,13 +194,14 @@ func TestRollingUpdateWithSignals(t *testing.T) {
 					require.EqualError(t, err, test.err)
 					if test.elapsed > 0 {
 						require.InDelta(t, test.elapsed.Seconds(), time.Since(started).Seconds(), 15)
-						require.Contains(t, w.progressed(), "Failed to receive 1 resource signal(s) for the current batch.  Each resource signal timeout is "+
-							"counted as a FAILURE.")
+						require.Contains(t, w.progressTexts(),
+							"Failed to receive 1 resource signal(s) for the current batch.  Each resource signal timeout is "+
+								"counted as a FAILURE.")
 					}
 					return
 				}
 				require.NoError(t, err)
-				require.Contains(t, w.progressed(), "New instance(s) added to autoscaling group - Waiting on 1 resource signal(s) with "+
+				require.Contains(t, w.progressTexts(), "New instance(s) added to autoscaling group - Waiting on 1 resource signal(s) with "+
 					"a timeout of PT10M.")
 				settle(time.Minute)
 				requireVersion(w, 2, 2)
@@ -229,7 +230,7 @@ func TestRollingUpdateThatAddsMoreThanItReplaces(t *testing.T) {
 				err := w.roll(rolling(map[string]any{
 					"MinInstancesInService": 1.0, "MaxBatchSize": 2.0, "WaitOnResourceSignals": true, "PauseTime": "PT10M",
 				}), more)
-				require.Contains(t, w.progressed(), "New instance(s) added to autoscaling group - Waiting on 2 resource signal(s) with "+
+				require.Contains(t, w.progressTexts(), "New instance(s) added to autoscaling group - Waiting on 2 resource signal(s) with "+
 					"a timeout of PT10M.")
 				if fails {
 					require.EqualError(t, err, "Received 1 FAILURE signal(s) out of 2.  Unable to satisfy 100% MinSuccessfulInstancesPercent requirement")

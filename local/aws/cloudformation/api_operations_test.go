@@ -116,7 +116,7 @@ func TestRequestsToCreateThatAreRefused(t *testing.T) {
 					in.StackName = "s"
 				}
 				_, err := a.CreateStack(a.ctx, a.admin, &in)
-				a.refused(err, test.code, test.want)
+				a.requireRefused(err, test.code, test.want)
 				require.Len(t, a.Stacks(), 1, "no part of it remains")
 			})
 		})
@@ -127,13 +127,13 @@ func TestOperationsOnNothing(t *testing.T) {
 	inAccount(t, func(t *testing.T, a *account) {
 		const want = "Stack with id nothing does not exist"
 		_, err := a.DescribeStacks(a.ctx, a.admin, &StackPageInput{StackName: "nothing"})
-		a.refused(err, "ValidationError", want)
+		a.requireRefused(err, "ValidationError", want)
 		_, err = a.UpdateStack(a.ctx, a.admin, &UpdateStackInput{StackName: "nothing"})
-		a.refused(err, "ValidationError", want)
+		a.requireRefused(err, "ValidationError", want)
 		_, err = a.UpdateTerminationProtection(a.ctx, a.admin, &UpdateTerminationProtectionInput{StackName: "nothing"})
-		a.refused(err, "ValidationError", want)
+		a.requireRefused(err, "ValidationError", want)
 		_, err = a.DescribeStackEvents(a.ctx, a.admin, &StackPageInput{StackName: "nothing"})
-		a.refused(err, "ValidationError", "Stack [nothing] does not exist")
+		a.requireRefused(err, "ValidationError", "Stack [nothing] does not exist")
 		_, err = a.DeleteStack(a.ctx, a.admin, &DeleteStackInput{StackName: "nothing"})
 		require.NoError(t, err, "what is not there is deleted")
 	})
@@ -150,7 +150,7 @@ func TestClientRequestTokensMarkRetries(t *testing.T) {
 		a.wait("s")
 		update := &UpdateStackInput{StackName: "s", TemplateBody: things(`A: {Size: 2}`), ClientRequestToken: "t1"}
 		_, err = a.UpdateStack(a.ctx, a.admin, update)
-		a.refused(err, "TokenAlreadyExistsException", "The client request token t1 has already been used for this stack.")
+		a.requireRefused(err, "TokenAlreadyExistsException", "The client request token t1 has already been used for this stack.")
 		update.ClientRequestToken = "t2"
 		for range 3 {
 			require.Equal(t, updateComplete, a.updateWith(update).StackStatus)
@@ -167,7 +167,7 @@ func TestTerminationProtectionForbidsDeletion(t *testing.T) {
 	inAccount(t, func(t *testing.T, a *account) {
 		a.createWith(&CreateStackInput{StackName: "s", TemplateBody: things(`A: {}`), EnableTerminationProtection: true})
 		_, err := a.DeleteStack(a.ctx, a.admin, &DeleteStackInput{StackName: "s"})
-		a.refused(err, "ValidationError", "Stack [s] cannot be deleted while TerminationProtection is enabled")
+		a.requireRefused(err, "ValidationError", "Stack [s] cannot be deleted while TerminationProtection is enabled")
 		_, err = a.UpdateTerminationProtection(a.ctx, a.admin, &UpdateTerminationProtectionInput{StackName: "s"})
 		require.NoError(t, err)
 		require.Equal(t, deleteComplete, a.delete(&DeleteStackInput{StackName: "s"}).StackStatus)
@@ -324,7 +324,7 @@ func TestTemplatesAreReadFromS3WithTheCallersPermission(t *testing.T) {
 		}
 		limited := a.role("limited", "lambda.amazonaws.com", `{"Effect": "Allow", "Action": "cloudformation:*", "Resource": "*"}`)
 		_, err := a.CreateStack(a.ctx, limited, &CreateStackInput{StackName: "s", TemplateURL: "https://b.c.s3.eu-west-1.amazonaws.com/k/t.yaml"})
-		a.refused(err, "ValidationError", "S3 error: AccessDenied")
+		a.requireRefused(err, "ValidationError", "S3 error: AccessDenied")
 	})
 }
 
@@ -352,13 +352,14 @@ func TestCallersNeedPermission(t *testing.T) {
 			{"Effect": "Allow", "Action": "iam:PassRole", "Resource": "`+serviceRole+`"}`)
 		in := &CreateStackInput{StackName: "other", TemplateBody: things(`A: {}`), Tags: []Tag{{"team", "x"}}}
 		_, err := a.CreateStack(a.ctx, caller, in)
-		a.refused(err, "AccessDenied", "cloudformation:CreateStack on resource: arn:aws:cloudformation:eu-west-1:111122223333:stack/other/*")
+		a.requireRefused(err, "AccessDenied",
+			"cloudformation:CreateStack on resource: arn:aws:cloudformation:eu-west-1:111122223333:stack/other/*")
 		in.StackName, in.Tags = "drover-s", nil
 		_, err = a.CreateStack(a.ctx, caller, in)
-		a.refused(err, "AccessDenied", "explicit deny")
+		a.requireRefused(err, "AccessDenied", "explicit deny")
 		in.Tags, in.RoleARN = []Tag{{"team", "x"}}, "arn:aws:iam::111122223333:role/admin"
 		_, err = a.CreateStack(a.ctx, caller, in)
-		a.refused(err, "AccessDenied", "iam:PassRole")
+		a.requireRefused(err, "AccessDenied", "iam:PassRole")
 
 		in.RoleARN = ""
 		_, err = a.CreateStack(a.ctx, caller, in)
@@ -384,9 +385,9 @@ func TestCallersNeedPermission(t *testing.T) {
 		require.Equal(t, deleteComplete, a.wait(st.StackId).StackStatus, "the stack remembers its role")
 
 		_, err = a.ListStacks(a.ctx, caller, &ListStacksInput{})
-		a.refused(err, "AccessDenied", "cloudformation:ListStacks on resource: *")
+		a.requireRefused(err, "AccessDenied", "cloudformation:ListStacks on resource: *")
 		_, err = a.ExecuteChangeSet(a.ctx, caller, &ExecuteChangeSetInput{StackName: "drover-t", ChangeSetName: "other"})
-		a.refused(err, "AccessDenied", "explicit deny")
+		a.requireRefused(err, "AccessDenied", "explicit deny")
 	})
 }
 
@@ -458,6 +459,6 @@ func TestEventsComeInPagesThatDoNotShift(t *testing.T) {
 		require.Len(t, second.StackEvents, 60*3+2-100)
 		require.Empty(t, second.NextToken)
 		_, err = a.DescribeStackEvents(a.ctx, a.admin, &StackPageInput{StackName: "s", NextToken: "x"})
-		a.refused(err, "ValidationError", "NextToken")
+		a.requireRefused(err, "ValidationError", "NextToken")
 	})
 }

@@ -132,7 +132,7 @@ func TestChangeSetWithoutChangesFails(t *testing.T) {
 				require.Equal(t, nothingToChange, set.StatusReason)
 				require.Equal(t, unavailable, set.ExecutionStatus)
 				_, err := a.ExecuteChangeSet(a.ctx, a.admin, &ExecuteChangeSetInput{ChangeSetName: set.ChangeSetId})
-				a.refused(err, "InvalidChangeSetStatus", "cannot be executed in its current status of [FAILED]")
+				a.requireRefused(err, "InvalidChangeSetStatus", "cannot be executed in its current status of [FAILED]")
 			})
 		})
 	}
@@ -166,7 +166,7 @@ func TestChangeSetCreatesAStack(t *testing.T) {
 		other := *in
 		other.ClientToken = "t2"
 		_, err = a.CreateChangeSet(a.ctx, a.admin, &other)
-		a.refused(err, "AlreadyExistsException", "one")
+		a.requireRefused(err, "AlreadyExistsException", "one")
 		other.ChangeSetName = "two"
 		a.changes(&other)
 		list, err := a.ListChangeSets(a.ctx, a.admin, &StackPageInput{StackName: "s"})
@@ -184,12 +184,12 @@ func TestChangeSetCreatesAStack(t *testing.T) {
 		require.Equal(t, set.ChangeSetId, st.ChangeSetId)
 		require.Equal(t, []string{"create A"}, a.shelf.order())
 		_, err = a.DescribeChangeSet(a.ctx, a.admin, &DescribeChangeSetInput{ChangeSetName: "two", StackName: "s"})
-		a.refused(err, "ChangeSetNotFound", "ChangeSet [two] does not exist")
+		a.requireRefused(err, "ChangeSetNotFound", "ChangeSet [two] does not exist")
 		byARN, err := a.DescribeChangeSet(a.ctx, a.admin, &DescribeChangeSetInput{ChangeSetName: set.ChangeSetId})
 		require.NoError(t, err)
 		require.Equal(t, executeComplete, byARN.ExecutionStatus)
 		_, err = a.CreateChangeSet(a.ctx, a.admin, in)
-		a.refused(err, "ValidationError", "Stack [s] already exists and cannot be created again with the changeSet [one].")
+		a.requireRefused(err, "ValidationError", "Stack [s] already exists and cannot be created again with the changeSet [one].")
 	})
 }
 
@@ -226,7 +226,7 @@ func TestChangeSetRequestsThatAreRefused(t *testing.T) {
 					in.ChangeSetName = "c"
 				}
 				_, err := a.CreateChangeSet(a.ctx, a.admin, &in)
-				a.refused(err, test.code, test.want)
+				a.requireRefused(err, test.code, test.want)
 				require.Len(t, a.Stacks(), 1)
 			})
 		})
@@ -266,7 +266,7 @@ func TestChangeSetOfAnOlderStack(t *testing.T) {
 		set := a.changes(&CreateChangeSetInput{StackName: "s", TemplateBody: things(`A: {Size: 2}`)})
 		a.update("s", things(`A: {Size: 3}`))
 		_, err := a.ExecuteChangeSet(a.ctx, a.admin, &ExecuteChangeSetInput{ChangeSetName: set.ChangeSetId})
-		a.refused(err, "ChangeSetNotFound", set.ChangeSetId)
+		a.requireRefused(err, "ChangeSetNotFound", set.ChangeSetId)
 	})
 }
 
@@ -279,7 +279,7 @@ func TestRepeatedDeletionOfAChangeSet(t *testing.T) {
 		})
 		require.NoError(t, err)
 		_, err = a.DeleteChangeSet(a.ctx, a.admin, in)
-		a.refused(err, "InvalidChangeSetStatus", "cannot be deleted in its current status of")
+		a.requireRefused(err, "InvalidChangeSetStatus", "cannot be deleted in its current status of")
 		time.Sleep(time.Minute)
 		for range 2 {
 			_, err = a.DeleteChangeSet(a.ctx, a.admin, in)

@@ -63,7 +63,7 @@ func TestFailedCreationIsRolledBack(t *testing.T) {
 			require.Equal(t, deleteComplete, r.ResourceStatus)
 		}
 		_, err = a.UpdateStack(a.ctx, a.admin, &UpdateStackInput{StackName: "s", TemplateBody: things(`A: {}`)})
-		a.refused(err, "ValidationError", "Stack:"+st.StackId+" is in ROLLBACK_COMPLETE state and can not be updated.")
+		a.requireRefused(err, "ValidationError", "Stack:"+st.StackId+" is in ROLLBACK_COMPLETE state and can not be updated.")
 		require.Equal(t, deleteComplete, a.delete(&DeleteStackInput{StackName: "s"}).StackStatus)
 		require.Equal(t, createComplete, a.create("s", things(`A: {}`)).StackStatus, "and the next spec starts over")
 	})
@@ -186,7 +186,7 @@ func TestFailedUpdateIsRolledBack(t *testing.T) {
 			a.statuses("s", "s")[2:])
 		require.Equal(t, updateComplete, last(a.statuses("s", "Failing")))
 		_, err := a.UpdateStack(a.ctx, a.admin, &UpdateStackInput{StackName: "s", UsePreviousTemplate: true})
-		a.refused(err, "ValidationError", "No updates are to be performed.")
+		a.requireRefused(err, "ValidationError", "No updates are to be performed.")
 		require.Equal(t, updateComplete, a.update("s", things(`Changed: {Size: 3}`)).StackStatus)
 	})
 }
@@ -211,18 +211,18 @@ func TestFailedRollbackContinues(t *testing.T) {
 		require.Equal(t, "The following resource(s) failed to update: [A]. ", st.StackStatusReason)
 		require.True(t, a.shelf.requests["C"].Rollback, "the provider receives that the operation is a rollback")
 		_, err := a.UpdateStack(a.ctx, a.admin, &UpdateStackInput{StackName: "s", TemplateBody: things(`A: {}`)})
-		a.refused(err, "ValidationError", "is in UPDATE_ROLLBACK_FAILED state and can not be updated.")
+		a.requireRefused(err, "ValidationError", "is in UPDATE_ROLLBACK_FAILED state and can not be updated.")
 		_, err = a.ContinueUpdateRollback(a.ctx, a.admin, &ContinueUpdateRollbackInput{StackName: "s"})
 		require.NoError(t, err)
 		require.Equal(t, updateRollbackFailed, a.wait("s").StackStatus)
 		_, err = a.ContinueUpdateRollback(a.ctx, a.admin, &ContinueUpdateRollbackInput{StackName: "s", ResourcesToSkip: []string{"X"}})
-		a.refused(err, "ValidationError", "not in the UPDATE_FAILED state: [X]")
+		a.requireRefused(err, "ValidationError", "not in the UPDATE_FAILED state: [X]")
 		_, err = a.ContinueUpdateRollback(a.ctx, a.admin, &ContinueUpdateRollbackInput{StackName: "s", ResourcesToSkip: []string{"A"}})
 		require.NoError(t, err)
 		require.Equal(t, updateRollbackComplete, a.wait("s").StackStatus)
 		require.Equal(t, map[string]any{"Size": 1.0, "Needs": a.physicalID("s", "A")}, a.shelf.things[a.physicalID("s", "B")])
 		_, err = a.ContinueUpdateRollback(a.ctx, a.admin, &ContinueUpdateRollbackInput{StackName: "s"})
-		a.refused(err, "ValidationError", "can not continue rolling back")
+		a.requireRefused(err, "ValidationError", "can not continue rolling back")
 	})
 }
 
@@ -250,10 +250,10 @@ func TestUpdateWithoutRollback(t *testing.T) {
 				require.Len(t, a.shelf.ids(), 4)
 				// AWS refuses an update that would be rolled back.
 				_, err := a.UpdateStack(a.ctx, a.admin, &UpdateStackInput{StackName: "s", TemplateBody: things(`A: {Name: any3}`)})
-				a.refused(err, "ValidationError", "non-terminal [UPDATE_FAILED] state")
+				a.requireRefused(err, "ValidationError", "non-terminal [UPDATE_FAILED] state")
 				a.changes(&CreateChangeSetInput{StackName: "s", ChangeSetName: "c", TemplateBody: things(`A: {Name: any3}`)})
 				_, err = a.ExecuteChangeSet(a.ctx, a.admin, &ExecuteChangeSetInput{StackName: "s", ChangeSetName: "c"})
-				a.refused(err, "ValidationError", "disable-rollback parameter with execute-change-set API")
+				a.requireRefused(err, "ValidationError", "disable-rollback parameter with execute-change-set API")
 				if finish(a) == updateComplete {
 					require.NotEqual(t, first, a.physicalID("s", "A"))
 				} else {
@@ -272,15 +272,15 @@ func TestUpdateIsCancelled(t *testing.T) {
 		require.NoError(t, err)
 		time.Sleep(time.Minute)
 		_, err = a.UpdateStack(a.ctx, a.admin, &UpdateStackInput{StackName: "s", TemplateBody: things(`A: {Size: 3}`)})
-		a.refused(err, "ValidationError", "is in UPDATE_IN_PROGRESS state and can not be updated.")
+		a.requireRefused(err, "ValidationError", "is in UPDATE_IN_PROGRESS state and can not be updated.")
 		_, err = a.DeleteStack(a.ctx, a.admin, &DeleteStackInput{StackName: "s"})
-		a.refused(err, "ValidationError", "Stack [s] cannot be deleted while in status UPDATE_IN_PROGRESS")
+		a.requireRefused(err, "ValidationError", "Stack [s] cannot be deleted while in status UPDATE_IN_PROGRESS")
 		_, err = a.CancelUpdateStack(a.ctx, a.admin, &CancelUpdateStackInput{StackName: "s"})
 		require.NoError(t, err)
 		require.Equal(t, updateRollbackComplete, a.wait("s").StackStatus)
 		require.Equal(t, userInitiated, a.reason("s", "s", updateRollbackInProgress))
 		_, err = a.CancelUpdateStack(a.ctx, a.admin, &CancelUpdateStackInput{StackName: "s"})
-		a.refused(err, "ValidationError", "CancelUpdateStack cannot be called from current stack status")
+		a.requireRefused(err, "ValidationError", "CancelUpdateStack cannot be called from current stack status")
 	})
 }
 
@@ -307,7 +307,7 @@ func TestDeleteThatFailsCanRetain(t *testing.T) {
 				in := in
 				in.StackName = "s"
 				_, err := a.DeleteStack(a.ctx, a.admin, &in)
-				a.refused(err, "ValidationError", "DELETE_FAILED state")
+				a.requireRefused(err, "ValidationError", "DELETE_FAILED state")
 				st := a.delete(&DeleteStackInput{StackName: "s"})
 				require.Equal(t, deleteFailed, st.StackStatus)
 				require.Equal(t, "The following resource(s) failed to delete: [B]. ", st.StackStatusReason)
@@ -334,14 +334,15 @@ func TestSignalsReachTheProvider(t *testing.T) {
 		require.NoError(t, signal("A", "i-1", "SUCCESS"), "the same signal counts once")
 		synctest.Wait()
 		require.Equal(t, createInProgress, a.describeNow("s").StackStatus)
-		a.refused(signal("B", "i-1", "SUCCESS"), "ValidationError", "Resource B does not exist for stack s")
-		a.refused(signal("A", "", "SUCCESS"), "ValidationError", "uniqueId")
-		a.refused(signal("A", "i-1", "MAYBE"), "ValidationError", "enum value set")
+		a.requireRefused(signal("B", "i-1", "SUCCESS"), "ValidationError", "Resource B does not exist for stack s")
+		a.requireRefused(signal("A", "", "SUCCESS"), "ValidationError", "uniqueId")
+		a.requireRefused(signal("A", "i-1", "MAYBE"), "ValidationError", "enum value set")
 		require.NoError(t, signal("A", "i-2", "SUCCESS"))
 		st := a.wait("s")
 		require.Equal(t, createComplete, st.StackStatus)
 		require.Contains(t, a.trail("s"), "A CREATE_IN_PROGRESS: Received SUCCESS signal with UniqueId i-2")
-		a.refused(signal("A", "i-3", "SUCCESS"), "ValidationError", "Stack "+st.StackId+" is in CREATE_COMPLETE state and cannot be signaled")
+		a.requireRefused(signal("A", "i-3", "SUCCESS"), "ValidationError",
+			"Stack "+st.StackId+" is in CREATE_COMPLETE state and cannot be signaled")
 	})
 }
 

@@ -141,7 +141,7 @@ func live(t *testing.T, a *account, body []byte) {
 	_, err = a.UpdateStack(a.ctx, a.admin, &UpdateStackInput{
 		StackName: "s", TemplateURL: location, Parameters: parameters, Capabilities: capabilities,
 	})
-	a.refused(err, "ValidationError", "No updates are to be performed.")
+	a.requireRefused(err, "ValidationError", "No updates are to be performed.")
 	st = a.updateWith(&UpdateStackInput{
 		StackName: "s", TemplateURL: location, Parameters: parameters, Capabilities: capabilities, Tags: []Tag{{"drover:checksum", "2"}},
 	})

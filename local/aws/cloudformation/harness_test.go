@@ -322,7 +322,7 @@ func (a *account) physicalID(name, logicalID string) string {
 	return out.StackResourceDetail.PhysicalResourceId
 }
 
-func (a *account) refused(err error, code, text string) {
+func (a *account) requireRefused(err error, code, text string) {
 	a.t.Helper()
 	var known *wire.Error
 	require.ErrorAs(a.t, err, &known)

@@ -15,8 +15,8 @@ import (
 	"github.com/drover-run/drover/local/engine/resource"
 )
 
-// reached is a testbed whose callers connect from the sources of the test.
-func reached(t *testing.T) (b *testbed, from map[string]Source) {
+// testbedWithSources is a testbed whose callers connect from the sources of the test.
+func testbedWithSources(t *testing.T) (b *testbed, from map[string]Source) {
 	t.Helper()
 	b = newTestbed(t, 100_000)
 	from = map[string]Source{"function": {Public: netip.MustParsePrefix("192.0.2.0/24")}}
@@ -50,7 +50,7 @@ func (b *testbed) access(t *testing.T, name string, public, private bool, cidrs 
 }
 
 func TestReaches(t *testing.T) {
-	b, _ := reached(t)
+	b, _ := testbedWithSources(t)
 	c := b.cluster(t, "demo")
 	vpc := c.ResourcesVpcConfig.VPCID
 	group := b.make(t, "AWS::EC2::SecurityGroup", map[string]any{"VpcId": vpc, "GroupDescription": "functions"})
@@ -106,7 +106,7 @@ func TestReaches(t *testing.T) {
 }
 
 func TestEndpointOfSource(t *testing.T) {
-	b, _ := reached(t)
+	b, _ := testbedWithSources(t)
 	function, _ := b.assume(t, "function", `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"eks:*","Resource":"*"}]}`)
 	_, functions, err := b.identities.AssumeRoleAs(function.RoleARN(), "function", "lambda.amazonaws.com")
 	require.NoError(t, err)

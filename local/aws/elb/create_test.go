@@ -9,12 +9,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// tagged is the tag of what the tests create.
-var tagged = []types.Tag{{Key: aws.String("elbv2.k8s.aws/cluster"), Value: aws.String("drover-demo")}}
+// testTags is the tag of what the tests create.
+var testTags = []types.Tag{{Key: aws.String("elbv2.k8s.aws/cluster"), Value: aws.String("drover-demo")}}
 
 // createBalancer creates a load balancer with a tag, in no subnet unless change adds one.
 func (w world) createBalancer(name string, change ...func(*elasticloadbalancingv2.CreateLoadBalancerInput)) error {
-	in := &elasticloadbalancingv2.CreateLoadBalancerInput{Name: &name, Tags: tagged}
+	in := &elasticloadbalancingv2.CreateLoadBalancerInput{Name: &name, Tags: testTags}
 	for _, f := range change {
 		f(in)
 	}
@@ -32,7 +32,7 @@ func ofKind(kind types.LoadBalancerTypeEnum) func(*elasticloadbalancingv2.Create
 // createGroup creates a target group with a tag.
 func (w world) createGroup(name string, change ...func(*elasticloadbalancingv2.CreateTargetGroupInput)) error {
 	in := &elasticloadbalancingv2.CreateTargetGroupInput{
-		Name: &name, Protocol: types.ProtocolEnumHttp, Port: aws.Int32(80), VpcId: aws.String("vpc-1"), Tags: tagged,
+		Name: &name, Protocol: types.ProtocolEnumHttp, Port: aws.Int32(80), VpcId: aws.String("vpc-1"), Tags: testTags,
 	}
 	for _, f := range change {
 		f(in)

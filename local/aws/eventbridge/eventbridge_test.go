@@ -37,8 +37,8 @@ const (
 		`"Action":"sts:AssumeRole"}]}`
 )
 
-// delivered is a payload that reached a target.
-type delivered struct {
+// sentPayload is a payload that reached a target.
+type sentPayload struct {
 	target, payload string
 	caller          iam.Caller
 }
@@ -48,7 +48,7 @@ type world struct {
 	*Service
 	identities *iam.Service
 	queues     *sqs.Service
-	arrived    chan delivered
+	arrived    chan sentPayload
 	mu         sync.Mutex
 	fails      []error // errors of the next invocations
 }
@@ -68,7 +68,7 @@ func (w *world) InvokeAsync(_ context.Context, caller iam.Caller, in lambda.Invo
 	if err := w.fail(); err != nil {
 		return "", err
 	}
-	w.arrived <- delivered{in.Function, string(in.Payload), caller}
+	w.arrived <- sentPayload{in.Function, string(in.Payload), caller}
 	return "request", nil
 }
 
@@ -76,14 +76,14 @@ func (w *world) Start(_ context.Context, caller iam.Caller, arn, _, input string
 	if err := caller.Authorize("states:StartExecution", arn, nil); err != nil {
 		return "", err
 	}
-	w.arrived <- delivered{arn, input, caller}
+	w.arrived <- sentPayload{arn, input, caller}
 	return arn + ":x", nil
 }
 
 func newWorld(t *testing.T, speed float64) *world {
 	t.Helper()
 	c := &clock.Clock{Speed: speed}
-	w := &world{identities: iam.New(account, region, c), arrived: make(chan delivered, 100)}
+	w := &world{identities: iam.New(account, region, c), arrived: make(chan sentPayload, 100)}
 	w.queues = sqs.New(w.identities, c)
 	require.NoError(t, w.queues.Create("dead", map[string]string{
 		"Policy": `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"events.amazonaws.com"},` +

@@ -15,14 +15,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// streamed is a response that has ended.
-type streamed struct {
+// endedResponse is a response that has ended.
+type endedResponse struct {
 	body   string
 	chunks int
 	end    types.InvokeWithResponseStreamCompleteEvent
 }
 
-func (w *world) stream(t *testing.T, event string) streamed {
+func (w *world) stream(t *testing.T, event string) endedResponse {
 	t.Helper()
 	out, err := w.client.InvokeWithResponseStream(t.Context(), &sdk.InvokeWithResponseStreamInput{
 		FunctionName: aws.String("fn"), Payload: []byte(event), LogType: types.LogTypeTail,
@@ -30,7 +30,7 @@ func (w *world) stream(t *testing.T, event string) streamed {
 	require.NoError(t, err)
 	require.Equal(t, "$LATEST", *out.ExecutedVersion)
 	defer out.GetStream().Close()
-	var got streamed
+	var got endedResponse
 	complete := false
 	for e := range out.GetStream().Events() {
 		require.False(t, complete, "nothing follows InvokeComplete")

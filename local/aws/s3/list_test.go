@@ -28,14 +28,14 @@ func testLists(t *testing.T) {
 		}
 	}
 	requireList("a/")
-	one := "a/1 " + *put(t, c, b, "a/1", "one").ETag
+	one := "a/1 " + *putObject(t, c, b, "a/1", "one").ETag
 	requireList("a/", one)
 	requireList("b/")
-	two := "b/2 " + *put(t, c, b, "b/2", "two").ETag
+	two := "b/2 " + *putObject(t, c, b, "b/2", "two").ETag
 	requireList("a/", one)
 	requireList("b/", two)
 	requireList("", one, two)
-	one = "a/1 " + *put(t, c, b, "a/1", "other").ETag
+	one = "a/1 " + *putObject(t, c, b, "a/1", "other").ETag
 	requireList("", one, two)
 	for _, key := range []string{"a/1", "b/2"} {
 		_, err := c.DeleteObject(t.Context(), &awss3.DeleteObjectInput{Bucket: &b, Key: aws.String(key)})

@@ -153,7 +153,7 @@ func role(t *testing.T, name string, statements ...string) (*awss3.Client, iam.C
 	return client(c), caller
 }
 
-func put(t *testing.T, c *awss3.Client, bucket, key, body string) *awss3.PutObjectOutput {
+func putObject(t *testing.T, c *awss3.Client, bucket, key, body string) *awss3.PutObjectOutput {
 	t.Helper()
 	out, err := c.PutObject(t.Context(), &awss3.PutObjectInput{Bucket: &bucket, Key: &key, Body: strings.NewReader(body)})
 	require.NoError(t, err)
@@ -183,8 +183,8 @@ func TestObjectsAndTheirEvents(t *testing.T) { everyStore(t, testObjectsAndTheir
 
 func testObjectsAndTheirEvents(t *testing.T) {
 	b, c := newBucket(t, "events"), admin()
-	first := put(t, c, b, "clusters/a b+ü.yaml", "one")
-	second := put(t, c, b, "clusters/a b+ü.yaml", "three")
+	first := putObject(t, c, b, "clusters/a b+ü.yaml", "one")
+	second := putObject(t, c, b, "clusters/a b+ü.yaml", "three")
 	got, err := c.GetObject(t.Context(), &awss3.GetObjectInput{Bucket: &b, Key: aws.String("clusters/a b+ü.yaml"),
 		VersionId: first.VersionId})
 	require.NoError(t, err)
@@ -310,8 +310,8 @@ func TestRolePermissions(t *testing.T) { everyStore(t, testRolePermissions) }
 
 func testRolePermissions(t *testing.T) {
 	b := newBucket(t, "access")
-	first := put(t, admin(), b, "clusters/demo.yaml", "x")
-	put(t, admin(), b, "secret", "x")
+	first := putObject(t, admin(), b, "clusters/demo.yaml", "x")
+	putObject(t, admin(), b, "secret", "x")
 	reader, caller := role(t, "s3-reader", `{"Effect":"Allow","Action":["s3:GetObject","s3:DeleteObject"],`+
 		`"Resource":"arn:aws:s3:::access/clusters/*"}`)
 	lister, _ := role(t, "s3-lister", `{"Effect":"Allow","Action":["s3:GetObject","s3:ListBucket"],`+
@@ -356,7 +356,7 @@ func TestBucketPolicies(t *testing.T) { everyStore(t, testBucketPolicies) }
 
 func testBucketPolicies(t *testing.T) {
 	b := newBucket(t, "policies")
-	put(t, admin(), b, "a", "x")
+	putObject(t, admin(), b, "a", "x")
 	stranger, caller := role(t, "s3-stranger", `{"Effect":"Allow","Action":"none:none","Resource":"*"}`)
 	_, err := stranger.GetObject(t.Context(), &awss3.GetObjectInput{Bucket: &b, Key: aws.String("a")})
 	require.Equal(t, "AccessDenied", code(err))
@@ -407,7 +407,7 @@ func TestSignatures(t *testing.T) {
 	defer anonymous.Body.Close()
 	require.Equal(t, 403, anonymous.StatusCode)
 
-	put(t, client(session), b, "a", "presigned")
+	putObject(t, client(session), b, "a", "presigned")
 	presigner := awss3.NewPresignClient(client(session))
 	signed, err := presigner.PresignGetObject(t.Context(), &awss3.GetObjectInput{
 		Bucket: &b, Key: aws.String("a"),
@@ -496,7 +496,7 @@ func testBucketConfiguration(t *testing.T) {
 	_, err = c.GetBucketLifecycleConfiguration(t.Context(), &awss3.GetBucketLifecycleConfigurationInput{Bucket: &b})
 	require.Equal(t, "NoSuchLifecycleConfiguration", code(err))
 
-	put(t, c, b, "a", "x")
+	putObject(t, c, b, "a", "x")
 	_, err = c.DeleteObject(t.Context(), &awss3.DeleteObjectInput{Bucket: &b, Key: aws.String("a")})
 	require.NoError(t, err)
 	require.ErrorContains(t, provider.Delete(t.Context(), r), "not empty", "old versions and markers count")

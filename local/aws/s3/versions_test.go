@@ -16,14 +16,14 @@ func testVersionTimes(t *testing.T) {
 	b, c := newBucket(t, "times"), admin()
 	created := map[string]time.Time{}
 	for _, body := range []string{"one", "two"} {
-		created[aws.ToString(put(t, c, b, "a", body).VersionId)] = time.Now()
+		created[aws.ToString(putObject(t, c, b, "a", body).VersionId)] = time.Now()
 		time.Sleep(1100 * time.Millisecond)
 	}
 	deleted, err := c.DeleteObject(t.Context(), &awss3.DeleteObjectInput{Bucket: &b, Key: aws.String("a")})
 	require.NoError(t, err)
 	created[aws.ToString(deleted.VersionId)] = time.Now()
 	time.Sleep(1100 * time.Millisecond)
-	created[aws.ToString(put(t, c, b, "a", "three").VersionId)] = time.Now()
+	created[aws.ToString(putObject(t, c, b, "a", "three").VersionId)] = time.Now()
 	listed, err := c.ListObjectVersions(t.Context(), &awss3.ListObjectVersionsInput{Bucket: &b})
 	require.NoError(t, err)
 	require.Len(t, listed.Versions, 3)

@@ -18,16 +18,16 @@ import (
 	"github.com/drover-run/drover/local/engine/endpoint"
 )
 
-// served is a world behind an endpoint.
-type served struct {
+// servedWorld is a world behind an endpoint.
+type servedWorld struct {
 	*world
 	url    string
 	client *sdk.Client
 }
 
-func serve(t *testing.T) *served {
+func serve(t *testing.T) *servedWorld {
 	t.Helper()
-	w := &served{world: newWorld(t)}
+	w := &servedWorld{world: newWorld(t)}
 	ep := endpoint.New(w.identities, nil)
 	ep.Handle(w.Wire())
 	server := httptest.NewServer(ep)
@@ -38,7 +38,7 @@ func serve(t *testing.T) *served {
 	return w
 }
 
-func (w *served) clientOf(c iam.Credentials) *sdk.Client {
+func (w *servedWorld) clientOf(c iam.Credentials) *sdk.Client {
 	return sdk.New(sdk.Options{
 		Region: region, BaseEndpoint: &w.url, RetryMaxAttempts: 1,
 		Credentials: credentials.NewStaticCredentialsProvider(c.AccessKeyID, c.SecretAccessKey, c.SessionToken),
@@ -46,7 +46,7 @@ func (w *served) clientOf(c iam.Credentials) *sdk.Client {
 }
 
 // as returns the client of a new role with one policy.
-func (w *served) as(t *testing.T, name, policy string) *sdk.Client {
+func (w *servedWorld) as(t *testing.T, name, policy string) *sdk.Client {
 	t.Helper()
 	role := w.newRole(t, name,
 		`{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"ec2.amazonaws.com"},"Action":"sts:AssumeRole"}]}`, policy)
@@ -56,7 +56,7 @@ func (w *served) as(t *testing.T, name, policy string) *sdk.Client {
 }
 
 // nightly returns a schedule that is not due while a test runs.
-func (w *served) nightly(change func(*sdk.CreateScheduleInput)) *sdk.CreateScheduleInput {
+func (w *servedWorld) nightly(change func(*sdk.CreateScheduleInput)) *sdk.CreateScheduleInput {
 	in := &sdk.CreateScheduleInput{
 		Name: aws.String("nightly"), ScheduleExpression: aws.String("cron(0 3 1 1 ? 2090)"),
 		FlexibleTimeWindow: &types.FlexibleTimeWindow{Mode: types.FlexibleTimeWindowModeOff},

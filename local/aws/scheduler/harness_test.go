@@ -121,7 +121,7 @@ func (w *world) create(t *testing.T, change func(*settings)) {
 	require.NoError(t, err)
 }
 
-func (w *world) received(t *testing.T, queue string) []sqs.Message {
+func (w *world) receiveMessages(t *testing.T, queue string) []sqs.Message {
 	t.Helper()
 	found, err := w.queues.Receive(t.Context(), w.admin, queue, 10, nil, nil)
 	require.NoError(t, err)

@@ -40,7 +40,7 @@ func nesting(without string) string {
 
 const childARN = "arn:aws:states:eu-central-1:111122223333:stateMachine:child"
 
-func nested(more string) string {
+func nestedMachine(more string) string {
 	return `"A":{"Type":"Task","Resource":"arn:aws:states:::states:startExecution.sync:2","Arguments":{"StateMachineArn":"` + childARN +
 		`","Name":"c","Input":{"a":1}}` + more + `,"End":true}`
 }
@@ -63,7 +63,7 @@ func TestNestedExecution(t *testing.T) {
 			w := newWorld(t)
 			require.NoError(t, w.identities.PutRolePolicy("machine", "p", nesting("")))
 			w.create(t, "child", test.child)
-			x := w.run(t, w.create(t, "parent", nested("")), `{}`)
+			x := w.run(t, w.create(t, "parent", nestedMachine("")), `{}`)
 			if test.fault != "" {
 				require.Equal(t, test.fault, *x.Error)
 				require.Contains(t, *x.Cause, test.cause)
@@ -99,14 +99,14 @@ func TestNestedExecutionPermissions(t *testing.T) {
 			require.NoError(t, w.identities.PutRolePolicy("machine", "p", nesting(without)))
 			w.create(t, "child", `"A":{"Type":"Succeed"}`)
 			if fault != "" {
-				x := w.run(t, w.create(t, "parent", nested("")), `{}`)
+				x := w.run(t, w.create(t, "parent", nestedMachine("")), `{}`)
 				require.Equal(t, fault, *x.Error)
 				require.Contains(t, *x.Cause, "not authorized to perform: "+without)
 				return
 			}
 			_, err := w.client.CreateStateMachine(t.Context(), &sfn.CreateStateMachineInput{
 				Name: aws.String("parent"), RoleArn: aws.String(w.role),
-				Definition: aws.String(`{"QueryLanguage":"JSONata","StartAt":"A","States":{` + nested("") + `}}`),
+				Definition: aws.String(`{"QueryLanguage":"JSONata","StartAt":"A","States":{` + nestedMachine("") + `}}`),
 			})
 			require.ErrorContains(t, err, "AccessDeniedException: '"+w.role+"' is not authorized to create managed-rule.")
 		})
@@ -116,7 +116,7 @@ func TestNestedExecutionPermissions(t *testing.T) {
 func TestNestedExecutionStartFails(t *testing.T) {
 	w := newWorld(t)
 	require.NoError(t, w.identities.PutRolePolicy("machine", "p", nesting("")))
-	parent := w.create(t, "parent", nested(""))
+	parent := w.create(t, "parent", nestedMachine(""))
 	require.Equal(t, "StepFunctions.StateMachineDoesNotExistException", *w.run(t, parent, `{}`).Error)
 	w.create(t, "child", `"A":{"Type":"Succeed"}`)
 	require.Equal(t, types.ExecutionStatusSucceeded, w.run(t, parent, `{}`).Status)
@@ -155,7 +155,7 @@ func TestNestedExecutionIsAbandoned(t *testing.T) {
 				admin, _ := identities.Admin()
 				for machine, definition := range map[string]string{
 					"child":  `{"QueryLanguage":"JSONata","StartAt":"A","States":{"A":{"Type":"Wait","Seconds":3600,"End":true}}}`,
-					"parent": `{"QueryLanguage":"JSONata",` + test.machine + `"StartAt":"A","States":{` + nested(test.task) + `}}`,
+					"parent": `{"QueryLanguage":"JSONata",` + test.machine + `"StartAt":"A","States":{` + nestedMachine(test.task) + `}}`,
 				} {
 					_, err := s.create(admin, spec{name: machine, role: identities.RoleARN(role), definition: definition})
 					require.NoError(t, err)

@@ -116,7 +116,7 @@ func TestDrainWithBudgets(t *testing.T) {
 		report := drainer.New(cluster).Drain(t.Context(), "n1", drain.Task{
 			Policy: drain.Policy{Timeout: 3600, OnTimeout: drain.Wait}, Started: time.Now(),
 		},
-			func(string) {}, unreported)
+			func(string) {}, dropReports)
 		require.Equal(t, drain.Done, report.Outcome, report.Message)
 		require.Greater(t, time.Since(began), 30*time.Second, "one after the other")
 		require.Len(t, removed, 6)
@@ -185,5 +185,5 @@ func TestUnsupported(t *testing.T) {
 	}
 }
 
-// unreported drops a drain's reports.
-func unreported(context.Context, drain.Report) {}
+// dropReports drops a drain's reports.
+func dropReports(context.Context, drain.Report) {}

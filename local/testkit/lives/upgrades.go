@@ -171,22 +171,22 @@ func (l *Life) ChangeRelease(release string) {
 }
 
 // BlockPods blocks all pods of an app by a budget, or removes the app.
-func (l *Life) BlockPods(held bool) {
+func (l *Life) BlockPods(blocked bool) {
 	replicas := 0
-	if held {
+	if blocked {
 		replicas = 3
 	}
 	l.RunBlockedPods(replicas)
 }
 
-// Mutates reports whether a call is none of those that only read.
+// Mutates reports whether a call may change something: its action is not one that only reads.
 func Mutates(call endpoint.Call) bool {
 	return !slices.ContainsFunc([]string{"Get", "List", "Describe", "Head", "AssumeRole"}, func(p string) bool {
 		return strings.HasPrefix(call.Action, p)
 	})
 }
 
-// ChannelsOf returns channels whose stable one is a release.
+// ChannelsOf returns a channels file whose channel stable names a release.
 func ChannelsOf(stable string) string {
 	return "apiVersion: drover.run/v1alpha1\nkind: Channels\nmetadata: {name: channels}\nspec: {stable: " + stable + "}\n"
 }

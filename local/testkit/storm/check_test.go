@@ -513,7 +513,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 			}
 		}, "is left of arn:deleted"},
 		"an upload extends the wait for a drain": {9, func(p *plot) {
-			locked(p, act{at: 50 * time.Minute, cluster: "c0", what: "roll a by hand", converge: true, roll: "a"})
+			lockPool(p, act{at: 50 * time.Minute, cluster: "c0", what: "roll a by hand", converge: true, roll: "a"})
 			p.breakAtBegin = func(w *world) {
 				instead(w, "change", func(ctx context.Context, _ aws.Config, payload []byte, next awslambda.Handler) ([]byte, error) {
 					answer, err := next.Invoke(ctx, payload)
@@ -529,7 +529,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 			}
 		}, "and the drains have had their time at"},
 		"a Ready cluster does not report a blocked drain": {9, func(p *plot) {
-			locked(p)
+			lockPool(p)
 			p.breakAtBegin = func(w *world) {
 				instead(w, "report", func(ctx context.Context, _ aws.Config, payload []byte, next awslambda.Handler) ([]byte, error) {
 					require.NoError(w.t, w.State().UpdateStatus(ctx, "c0", func(s *status.Status) { s.Nodes = nil }))
@@ -538,7 +538,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 			}
 		}, "is still being drained"},
 		"a Ready message omits a drain of its status": {9, func(p *plot) {
-			locked(p, act{at: 50 * time.Minute, cluster: "c0", what: "forget", do: func(w *world) {
+			lockPool(p, act{at: 50 * time.Minute, cluster: "c0", what: "forget", do: func(w *world) {
 				require.NoError(w.t, w.State().UpdateStatus(context.Background(), "c0", func(s *status.Status) { s.Message = status.AsSpecified }))
 			}})
 		}, "its message does not agree with its nodes"},

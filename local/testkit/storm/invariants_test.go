@@ -97,7 +97,7 @@ func TestInvariantsHold(t *testing.T) {
 			p.breakAtBegin = sticks
 		},
 		"a pool is locked by a taint, and unlocked": func(p *plot) {
-			locked(p, act{at: 50 * time.Minute, cluster: "c0", what: "roll a by hand", converge: true, roll: "a"})
+			lockPool(p, act{at: 50 * time.Minute, cluster: "c0", what: "roll a by hand", converge: true, roll: "a"})
 			p.breakAtEnd = func(w *world) {
 				require.NotZero(w.t, w.out.Acts["last-drain"])
 				require.NotZero(w.t, w.out.Acts["wait"])
@@ -209,8 +209,8 @@ func protectedDuringCreation(p *plot) {
 	p.last["c0"] = nil
 }
 
-// locked replaces the only node of a cluster by one with a taint. The spec without the taint comes an hour later.
-func locked(p *plot, between ...act) {
+// lockPool replaces the only node of a cluster by one with a taint. The spec without the taint comes an hour later.
+func lockPool(p *plot, between ...act) {
 	first, last := *p.acts[0].spec, *p.acts[1].spec
 	first.pools, last.pools = slices.Clone(first.pools), slices.Clone(last.pools)
 	first.pools[0].min, first.pools[0].motd, last.pools[0].min = 1, 1, 1
@@ -229,7 +229,7 @@ func locked(p *plot, between ...act) {
 // lockedRefresh is locked with two nodes that an instance refresh replaces one at a time, each ended before its
 // replacement starts.
 func lockedRefresh(p *plot) {
-	locked(p)
+	lockPool(p)
 	for _, a := range p.acts {
 		a.spec.pools[0].min, a.spec.pools[0].unavailable, a.spec.pools[0].surge, a.spec.pools[0].refresh = 2, 1, 0, true
 	}

@@ -19,10 +19,10 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-const changed = 30 * time.Minute
+const changeTime = 30 * time.Minute
 
-// replaced returns a cluster of one pool whose node is replaced at changed.
-func replaced(weather ...string) plot {
+// replaceNode returns a cluster of one pool whose node is replaced at changed.
+func replaceNode(weather ...string) plot {
 	first := wish{
 		name: "c0", minor: firstMinor, pools: []wishedPool{{name: "a", min: 1, max: 3, timeout: time.Hour, onTimeout: "Wait", surge: 1}},
 	}
@@ -30,7 +30,7 @@ func replaced(weather ...string) plot {
 	second.pools = []wishedPool{first.pools[0]}
 	second.pools[0].motd = 1
 	return plot{
-		acts: []act{{cluster: "c0", what: "create", spec: &first}, {at: changed, cluster: "c0", what: "replace", spec: &second}},
+		acts: []act{{cluster: "c0", what: "create", spec: &first}, {at: changeTime, cluster: "c0", what: "replace", spec: &second}},
 		last: map[string]*wish{"c0": &second}, faultRules: weather, calmFor: time.Hour,
 		apps: map[string][]apiserver.App{
 			"c0": {{Name: "web", Replicas: 3, MaxUnavailable: 1, Start: 20 * time.Second, Stop: 5 * time.Second, Grace: 30 * time.Second}},
@@ -38,8 +38,8 @@ func replaced(weather ...string) plot {
 	}
 }
 
-// unstacked is the stack that an operator deletes.
-const unstacked = "drover-c0-addons"
+// deletedStack is the stack that an operator deletes.
+const deletedStack = "drover-c0-addons"
 
 // quick is how long a recovery may take after the end of its fault.
 const quick = 5 * time.Minute
@@ -91,7 +91,7 @@ func TestRecovery(t *testing.T) {
 			within: quick},
 		{fault: "an instance is lost, until another is in service", weather: "instance-lost count=1", lost: true, within: quick},
 		{fault: "the add-ons' stack is deleted by hand, until it is there again",
-			befalls: func(w *world) { w.deleteStack(unstacked) }, within: quick},
+			befalls: func(w *world) { w.deleteStack(deletedStack) }, within: quick},
 		{fault: "a Node is deleted by hand, until another instance is in service",
 			befalls: func(w *world) { w.deleteNode("c0", "a", 0) }, within: quick},
 		{fault: "a node is not Ready for 20 minutes, until another is in service",
@@ -109,15 +109,15 @@ func TestRecovery(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.fault, func(t *testing.T) {
 			var p plot
-			if p = replaced(); test.weather != "" {
-				after := changed - 30*time.Second
+			if p = replaceNode(); test.weather != "" {
+				after := changeTime - 30*time.Second
 				if test.later > 0 {
-					after = changed + test.later
+					after = changeTime + test.later
 				}
 				if test.lost {
-					after = changed + 15*time.Minute
+					after = changeTime + 15*time.Minute
 				}
-				p = replaced(test.weather + " after=" + after.String())
+				p = replaceNode(test.weather + " after=" + after.String())
 			}
 			if strings.HasPrefix(test.weather, string(faults.LambdaLimit)) {
 				p.calmFor = 2 * time.Hour
@@ -127,7 +127,7 @@ func TestRecovery(t *testing.T) {
 			}
 			struck := 0
 			if test.befalls != nil {
-				p.acts = append(p.acts, act{at: changed + 15*time.Minute, cluster: "c0", what: "something happens", do: func(w *world) {
+				p.acts = append(p.acts, act{at: changeTime + 15*time.Minute, cluster: "c0", what: "something happens", do: func(w *world) {
 					w.observed.lastInstanceLost = w.now()
 					test.befalls(w)
 					struck++
@@ -137,10 +137,10 @@ func TestRecovery(t *testing.T) {
 			p.breakAtEnd = func(w *world) {
 				c := w.Status("c0").Condition(status.Converged)
 				require.NotNil(t, c)
-				if took = c.LastTransitionTime.Sub(w.began) - changed; test.lost || test.befalls != nil {
+				if took = c.LastTransitionTime.Sub(w.began) - changeTime; test.lost || test.befalls != nil {
 					took = w.observed.lastGroupFull.Sub(w.observed.lastInstanceLost)
 				}
-				if back, ok := w.observed.operatorChangeEnded[unstacked]; ok {
+				if back, ok := w.observed.operatorChangeEnded[deletedStack]; ok {
 					took = back.Sub(w.observed.lastInstanceLost)
 				}
 				for _, n := range w.engine.Struck() {
@@ -162,12 +162,12 @@ func TestRecovery(t *testing.T) {
 		})
 	}
 	t.Log("\n" + table.String())
-	documented(t, "Ready", len(tests), table.String())
+	requireRows(t, "Ready", len(tests), table.String())
 }
 
-// documented requires that docs/reliability.md has a row for each test, with the same need of an operator and the same
+// requireRows requires that docs/reliability.md has a row for each test, with the same need of an operator and the same
 // duration, less the random pauses of retries.
-func documented(t *testing.T, what string, tests int, table string) {
+func requireRows(t *testing.T, what string, tests int, table string) {
 	t.Helper()
 	page, err := os.ReadFile("../../../docs/reliability.md")
 	require.NoError(t, err)
@@ -217,9 +217,9 @@ func TestRecoveryOfUpgrades(t *testing.T) {
 	var table strings.Builder
 	for _, test := range tests {
 		t.Run(test.fault, func(t *testing.T) {
-			p := replaced()
+			p := replaceNode()
 			if test.weather != "" {
-				p.faultRules = []string{fmt.Sprintf("%s after=%s", test.weather, changed-30*time.Second)}
+				p.faultRules = []string{fmt.Sprintf("%s after=%s", test.weather, changeTime-30*time.Second)}
 			}
 			first := p.acts[0].spec
 			if first.pools[0].timeout = 30 * time.Minute; test.onTimeout != "" {
@@ -227,15 +227,15 @@ func TestRecoveryOfUpgrades(t *testing.T) {
 			}
 			second := *first
 			if test.at {
-				first.atRelease, first.at = release(firstMinor+1, 0), changed
+				first.atRelease, first.at = release(firstMinor+1, 0), changeTime
 				p.acts, p.last["c0"] = p.acts[:1], first
-				p.calmFor += changed
+				p.calmFor += changeTime
 			} else {
 				second.minor = firstMinor + 1
 				p.acts[1].spec, p.last["c0"] = &second, &second
 			}
 			if test.blocked {
-				p.acts = append(p.acts, act{cluster: "c0", at: changed + 2*time.Minute, what: "block by a budget",
+				p.acts = append(p.acts, act{cluster: "c0", at: changeTime + 2*time.Minute, what: "block by a budget",
 					do: func(w *world) { w.setBlocked("c0", true) }})
 			}
 			var took time.Duration
@@ -244,7 +244,7 @@ func TestRecoveryOfUpgrades(t *testing.T) {
 				s := w.Status("c0")
 				require.Equal(t, "Done", s.Upgrade.Phase, s.Upgrade.Message)
 				require.Equal(t, release(firstMinor+1, 0), s.Upgrade.To)
-				took = s.Upgrade.Ended.Sub(w.began) - changed
+				took = s.Upgrade.Ended.Sub(w.began) - changeTime
 				for _, n := range w.engine.Struck() {
 					struck += n
 				}
@@ -263,7 +263,7 @@ func TestRecoveryOfUpgrades(t *testing.T) {
 		})
 	}
 	t.Log("\n" + table.String())
-	documented(t, "upgraded", len(tests), table.String())
+	requireRows(t, "upgraded", len(tests), table.String())
 }
 
 // Neither the creation of a protected control plane nor its rollback succeeds. The leftover is deleted, although the

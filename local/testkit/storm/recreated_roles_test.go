@@ -18,11 +18,11 @@ import (
 func TestRecreatedRoles(t *testing.T) {
 	for role, restored := range map[string]time.Duration{"join": 30 * time.Minute, "drain": 10 * time.Minute, "sweep": time.Hour} {
 		t.Run(role, func(t *testing.T) {
-			p := replaced()
+			p := replaceNode()
 			p.calmFor = 2 * time.Hour
 			p.acts = append(p.acts,
-				act{at: changed - time.Minute, cluster: "c0", what: "recreate the role of " + role, do: func(w *world) { w.RecreateRole(role) }},
-				act{at: changed + restored, cluster: "c0", what: "restore the access of " + role, do: func(w *world) {
+				act{at: changeTime - time.Minute, cluster: "c0", what: "recreate the role of " + role, do: func(w *world) { w.RecreateRole(role) }},
+				act{at: changeTime + restored, cluster: "c0", what: "restore the access of " + role, do: func(w *world) {
 					body, err := json.Marshal(w.Status("c0"))
 					require.NoError(w.t, err)
 					command := fmt.Sprintf("aws eks delete-access-entry --cluster-name %s --principal-arn %s", names.EKSCluster("c0"),

@@ -15,16 +15,16 @@ import (
 )
 
 var (
-	seedFlag = flag.Uint64("seed", 0, "live the world of this seed alone, and print its story")
-	tracing  = flag.Bool("trace", false, "print every turn")
-	fixed    = flag.Int("seeds", 20, "how many worlds TestLives lives")
-	traces   = flag.String("traces", "", "the file with the recorded traces that TestTraces compares the worlds of -seeds with")
-	record   = flag.Bool("record", false, "TestTraces records the traces")
-	replays  = flag.Int("replays", 3, "how many worlds TestSeedReplays lives twice")
-	stormFor = flag.Duration("storm", 0, "how long TestStorm lives worlds; 0 skips it")
-	from     = flag.Uint64("from", 0, "the seed that TestStorm begins with; 0 is any")
-	worker   = flag.Int("worker", 0, "TestStorm lives every n-th world from -from on, and prints their outcomes (how it calls itself)")
-	limit    = flag.Duration("limit", 10*time.Minute, "the wall-clock time after which a world of TestStorm counts as hung")
+	seedFlag   = flag.Uint64("seed", 0, "live the world of this seed alone, and print its story")
+	tracing    = flag.Bool("trace", false, "print every turn")
+	worldCount = flag.Int("seeds", 20, "how many worlds TestLives lives")
+	traces     = flag.String("traces", "", "the file with the recorded traces that TestTraces compares the worlds of -seeds with")
+	record     = flag.Bool("record", false, "TestTraces records the traces")
+	replays    = flag.Int("replays", 3, "how many worlds TestSeedReplays lives twice")
+	stormFor   = flag.Duration("storm", 0, "how long TestStorm lives worlds; 0 skips it")
+	from       = flag.Uint64("from", 0, "the seed that TestStorm begins with; 0 is any")
+	worker     = flag.Int("worker", 0, "TestStorm lives every n-th world from -from on, and prints their outcomes (how it calls itself)")
+	limit      = flag.Duration("limit", 10*time.Minute, "the wall-clock time after which a world of TestStorm counts as hung")
 )
 
 // story returns the story of a world with a violation.
@@ -40,7 +40,7 @@ func story(o *Outcome) string {
 
 // A fixed set of worlds.
 func TestLives(t *testing.T) {
-	first, last := uint64(1), uint64(*fixed)
+	first, last := uint64(1), uint64(*worldCount)
 	if *seedFlag != 0 {
 		first, last = *seedFlag, *seedFlag
 	}
@@ -62,7 +62,7 @@ func TestLives(t *testing.T) {
 
 // Worlds with private clusters, at Lambda's limit, and with removals of drover.
 func TestRecentLives(t *testing.T) {
-	for seed := uint64(firstRecent); seed < firstRecent+uint64(*fixed); seed++ {
+	for seed := uint64(firstRecent); seed < firstRecent+uint64(*worldCount); seed++ {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			if o := Run(t, seed, *tracing); len(o.Violations) > 0 {
 				t.Error(story(o))
@@ -101,7 +101,7 @@ func TestTraces(t *testing.T) {
 		t.Skip("see make traces")
 	}
 	var now strings.Builder
-	for seed := uint64(1); seed <= uint64(*fixed); seed++ {
+	for seed := uint64(1); seed <= uint64(*worldCount); seed++ {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			o := Run(t, seed, false)
 			if len(o.Violations) > 0 {

@@ -30,8 +30,8 @@ func functions(t *testing.T, serve http.HandlerFunc) *Functions {
 }
 
 const (
-	streamed = "/2021-11-15/functions/drover-demo-relay/response-streaming-invocations"
-	buffered = "/2015-03-31/functions/drover-demo-relay/invocations"
+	streamedPath = "/2021-11-15/functions/drover-demo-relay/response-streaming-invocations"
+	bufferedPath = "/2015-03-31/functions/drover-demo-relay/invocations"
 )
 
 // event writes one event of a stream.
@@ -100,7 +100,7 @@ func TestInvoke(t *testing.T) {
 	t.Run("returns chunks as they arrive", func(t *testing.T) {
 		next := make(chan bool)
 		f := functions(t, func(w http.ResponseWriter, r *http.Request) {
-			require.Equal(t, streamed, r.URL.Path)
+			require.Equal(t, streamedPath, r.URL.Path)
 			body, err := io.ReadAll(r.Body)
 			require.NoError(t, err)
 			require.JSONEq(t, `{"method":"GET"}`, string(body))
@@ -171,7 +171,7 @@ func TestInvoke(t *testing.T) {
 		f := functions(t, func(w http.ResponseWriter, r *http.Request) {
 			paths = append(paths, r.URL.Path)
 			switch {
-			case r.URL.Path == streamed:
+			case r.URL.Path == streamedPath:
 				failWith(w, http.StatusNotFound, "UnknownOperationException")
 			case answer == "":
 				w.Header().Set("X-Amz-Function-Error", "Unhandled")
@@ -189,7 +189,7 @@ func TestInvoke(t *testing.T) {
 		answer = ""
 		_, err = invoke(t, f)
 		require.Equal(t, "Runtime.ExitError", fault.Code(err))
-		require.Equal(t, []string{streamed, buffered, buffered}, paths)
+		require.Equal(t, []string{streamedPath, bufferedPath, bufferedPath}, paths)
 	})
 
 	t.Run("knows the two ways in which access is denied", func(t *testing.T) {

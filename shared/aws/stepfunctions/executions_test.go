@@ -52,7 +52,7 @@ func (s *stepFunctions) client() *sfn.Client {
 	return sfn.New(sfn.Options{Region: "eu-central-1", Credentials: aws.AnonymousCredentials{}, HTTPClient: s, Retryer: aws.NopRetryer{}})
 }
 
-const denied = "AccessDeniedException"
+const accessDenied = "AccessDeniedException"
 
 func TestErrorsOfExecutions(t *testing.T) {
 	ctx := t.Context()
@@ -107,7 +107,7 @@ func TestErrorsOfExecutions(t *testing.T) {
 			for _, answer := range append(test.noError, test.answer) {
 				require.NoError(t, test.call((&stepFunctions{answers: []string{answer}}).client()), answer)
 			}
-			require.ErrorContains(t, test.call((&stepFunctions{answers: []string{denied}}).client()), denied)
+			require.ErrorContains(t, test.call((&stepFunctions{answers: []string{accessDenied}}).client()), accessDenied)
 		})
 	}
 	t.Run("rejects an input that is no JSON", func(t *testing.T) {
@@ -184,9 +184,9 @@ func TestMachine(t *testing.T) {
 		require.Equal(t, "RUNNING", s.requests[0]["statusFilter"])
 	})
 	t.Run("returns the error of a later page", func(t *testing.T) {
-		s := &stepFunctions{answers: []string{page("n", execution("a", "RUNNING", 0, 0)), denied}}
+		s := &stepFunctions{answers: []string{page("n", execution("a", "RUNNING", 0, 0)), accessDenied}}
 		running, err := stepfunctions.NewMachine(s.client(), "m").Running(t.Context())
-		require.ErrorContains(t, err, denied)
+		require.ErrorContains(t, err, accessDenied)
 		require.Empty(t, running)
 	})
 	t.Run("lists what failed since a time", func(t *testing.T) {

@@ -50,7 +50,7 @@ func TestHoldContinuesAnEarlierDrain(t *testing.T) {
 		"an operator cordoned the node": {cordoned: true, excluded: true, began: began, contact: began},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inSimulation(t, func(t *testing.T, s *simulated) {
+			inSimulation(t, func(t *testing.T, s *simulation) {
 				now := time.Now().UTC()
 				annotations, labels := map[string]any{}, map[string]any{}
 				for key, at := range c.annotations {
@@ -94,7 +94,7 @@ func TestReleaseRestoresTheNode(t *testing.T) {
 		for _, value := range []string{"", "true", "false"} {
 			t.Run(fmt.Sprintf("drained %t, cordoned before %t, excluded before %t, autoscaler hold %q", done, cordonedBefore, excludedBefore, value),
 				func(t *testing.T) {
-					inSimulation(t, func(t *testing.T, s *simulated) { checkRestore(t, s, done, cordonedBefore, excludedBefore, value) })
+					inSimulation(t, func(t *testing.T, s *simulation) { checkRestore(t, s, done, cordonedBefore, excludedBefore, value) })
 				})
 		}
 	}
@@ -102,7 +102,7 @@ func TestReleaseRestoresTheNode(t *testing.T) {
 
 // checkRestore drains n1 and restores it. Before, an operator may have cordoned it, excluded it from load balancers, or
 // set the autoscaler's annotation.
-func checkRestore(t *testing.T, s *simulated, done, cordonedBefore, excludedBefore bool, value string) {
+func checkRestore(t *testing.T, s *simulation, done, cordonedBefore, excludedBefore bool, value string) {
 	annotations, labels := map[string]any{}, map[string]any{}
 	if value != "" {
 		annotations[annotationScaleDownDisabled] = value
@@ -150,7 +150,7 @@ func checkRestore(t *testing.T, s *simulated, done, cordonedBefore, excludedBefo
 }
 
 func TestMissingNodeIsNotAwaited(t *testing.T) {
-	inSimulation(t, func(t *testing.T, s *simulated) {
+	inSimulation(t, func(t *testing.T, s *simulation) {
 		began := time.Now()
 		_, err := s.nodes.cordonNode(t.Context(), "n9", began)
 		require.True(t, apierrors.IsNotFound(err), "%v", err)

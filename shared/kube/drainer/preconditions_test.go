@@ -19,15 +19,15 @@ import (
 	"github.com/drover-run/drover/shared/drain"
 )
 
-// sent is the body of a request that changes something.
-type sent struct {
+// sentBody is the body of a request that changes something.
+type sentBody struct {
 	what string
 	body map[string]any
 }
 
 // record collects the bodies of all later requests that change something.
-func (s *simulated) record() *[]sent {
-	var all []sent
+func (s *simulation) record() *[]sentBody {
+	var all []sentBody
 	s.intercept = func(_ http.ResponseWriter, r *http.Request) bool {
 		if r.Method == http.MethodGet || r.Body == nil {
 			return false
@@ -37,13 +37,13 @@ func (s *simulated) record() *[]sent {
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		var object map[string]any
 		require.NoError(s.t, json.Unmarshal(body, &object))
-		all = append(all, sent{r.Method + " " + r.URL.Path, object})
+		all = append(all, sentBody{r.Method + " " + r.URL.Path, object})
 		return false
 	}
 	return &all
 }
 
-func (s *simulated) say(annotations map[string]any, spec map[string]any) {
+func (s *simulation) say(annotations map[string]any, spec map[string]any) {
 	s.t.Helper()
 	require.NoError(s.t, s.nodes.patch(s.t.Context(), "n1", s.read("n1").UID, map[string]any{
 		"metadata": map[string]any{"annotations": annotations}, "spec": spec,
@@ -52,7 +52,7 @@ func (s *simulated) say(annotations map[string]any, spec map[string]any) {
 
 func TestNodePatchPrecondition(t *testing.T) {
 	t.Run("each patch names the UID of the node that was read", func(t *testing.T) {
-		inSimulation(t, func(t *testing.T, s *simulated) {
+		inSimulation(t, func(t *testing.T, s *simulation) {
 			all, uid := s.record(), string(s.read("n1").UID)
 			h, err := s.nodes.cordonNode(t.Context(), "n1", time.Now())
 			require.NoError(t, err)
@@ -70,7 +70,7 @@ func TestNodePatchPrecondition(t *testing.T) {
 		})
 	})
 	t.Run("a node of the same name that took its place is left alone", func(t *testing.T) {
-		inSimulation(t, func(t *testing.T, s *simulated) {
+		inSimulation(t, func(t *testing.T, s *simulation) {
 			before := s.read("n1")
 			c := &drainRun{Drainer: s.nodes, node: "n1", cordon: cordonState{uid: types.UID("of the node before")}}
 			_, err := c.emptySince(t.Context())
@@ -82,7 +82,7 @@ func TestNodePatchPrecondition(t *testing.T) {
 		})
 	})
 	t.Run("a node that cannot be read is not patched", func(t *testing.T) {
-		inSimulation(t, func(t *testing.T, s *simulated) {
+		inSimulation(t, func(t *testing.T, s *simulation) {
 			call := map[string]func() error{
 				"cordonNode": func() error { _, err := s.nodes.cordonNode(t.Context(), "n1", time.Now()); return err },
 				"Restore":    func() error { return s.nodes.Restore(t.Context(), "n1", false) },
@@ -113,7 +113,7 @@ func TestNodePatchPrecondition(t *testing.T) {
 
 func TestRestore(t *testing.T) {
 	t.Run("writes nothing to a node that no drain touched", func(t *testing.T) {
-		inSimulation(t, func(t *testing.T, s *simulated) {
+		inSimulation(t, func(t *testing.T, s *simulation) {
 			s.say(map[string]any{annotationScaleDownDisabled: "true"}, map[string]any{"unschedulable": true})
 			all := s.record()
 			require.NoError(t, s.nodes.Restore(t.Context(), "n1", false))
@@ -121,7 +121,7 @@ func TestRestore(t *testing.T) {
 		})
 	})
 	t.Run("keeps what an operator set for the autoscaler", func(t *testing.T) {
-		inSimulation(t, func(t *testing.T, s *simulated) {
+		inSimulation(t, func(t *testing.T, s *simulation) {
 			_, err := s.nodes.cordonNode(t.Context(), "n1", time.Now())
 			require.NoError(t, err)
 			s.say(map[string]any{annotationScaleDownDisabled: "false"}, map[string]any{})
@@ -130,7 +130,7 @@ func TestRestore(t *testing.T) {
 		})
 	})
 	t.Run("leaves no annotation where there was none", func(t *testing.T) {
-		inSimulation(t, func(t *testing.T, s *simulated) {
+		inSimulation(t, func(t *testing.T, s *simulation) {
 			_, err := s.nodes.cordonNode(t.Context(), "n1", time.Now())
 			require.NoError(t, err)
 			require.NotContains(t, s.read("n1").Annotations, annotationAutoscalerBefore)
@@ -143,7 +143,7 @@ func TestRestore(t *testing.T) {
 func TestPodPrecondition(t *testing.T) {
 	for name, forced := range map[string]bool{"an eviction": false, "a deletion": true} {
 		t.Run(name+" is of the pod with its UID only", func(t *testing.T) {
-			inSimulation(t, func(t *testing.T, s *simulated) {
+			inSimulation(t, func(t *testing.T, s *simulation) {
 				pods := func() (list corev1.PodList) {
 					require.NoError(t, s.nodes.cluster.Core.Get().Resource("pods").Do(t.Context()).Into(&list))
 					return list

@@ -34,7 +34,7 @@ func TestOverloadedServerGetsAPause(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			const pause = 12 * time.Second
-			inSimulation(t, func(t *testing.T, s *simulated) {
+			inSimulation(t, func(t *testing.T, s *simulation) {
 				var refused atomic.Bool
 				s.intercept = func(w http.ResponseWriter, r *http.Request) bool {
 					if !strings.HasSuffix(r.URL.Path, "/eviction") || refused.Swap(true) {
@@ -82,7 +82,7 @@ func TestResultsAtTheEndOfACall(t *testing.T) {
 		"late": {20 * time.Second, time.Second + flushTimeout, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inSimulation(t, func(t *testing.T, s *simulated) {
+			inSimulation(t, func(t *testing.T, s *simulation) {
 				s.evicting = c.evicting
 				report := s.drain(time.Second)
 				require.Equal(t, c.took, time.Since(s.began))
@@ -106,7 +106,7 @@ func TestTroubleIsCleared(t *testing.T) {
 		"it lasts":          {time.Minute, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inSimulation(t, func(t *testing.T, s *simulated) {
+			inSimulation(t, func(t *testing.T, s *simulation) {
 				time.AfterFunc(5*time.Second, func() { s.server.Down(c.lasts) })
 				report := s.drain(slice)
 				require.Equal(t, drain.Remaining, report.Outcome)
@@ -119,7 +119,7 @@ func TestTroubleIsCleared(t *testing.T) {
 		})
 	}
 	t.Run("it ended long before the drain", func(t *testing.T) {
-		inSimulation(t, func(t *testing.T, s *simulated) {
+		inSimulation(t, func(t *testing.T, s *simulation) {
 			time.AfterFunc(5*time.Second, func() { s.server.Down(10 * time.Second) })
 			time.AfterFunc(45*time.Second, func() { s.server.Run(quick("frozen", 3, 3)) })
 			report := s.drain(slice)
@@ -128,7 +128,7 @@ func TestTroubleIsCleared(t *testing.T) {
 		}, quick("frozen", 3, 0))
 	})
 	t.Run("it exists from the beginning", func(t *testing.T) {
-		inSimulation(t, func(t *testing.T, s *simulated) {
+		inSimulation(t, func(t *testing.T, s *simulation) {
 			time.AfterFunc(time.Millisecond, func() { s.server.Down(time.Hour) })
 			s.intercept = func(w http.ResponseWriter, r *http.Request) bool { // the pods are unknown
 				if r.URL.Path == "/api/v1/pods" {
@@ -147,7 +147,7 @@ func TestTroubleIsCleared(t *testing.T) {
 func TestBlockersShortlyBeforeTheEndOfACall(t *testing.T) {
 	for within, reports := range map[time.Duration]int{7*time.Second + reportTimeout - 1: 0, 7*time.Second + reportTimeout: 1} {
 		t.Run(within.String(), func(t *testing.T) {
-			inSimulation(t, func(t *testing.T, s *simulated) {
+			inSimulation(t, func(t *testing.T, s *simulation) {
 				report := s.drain(within)
 				require.Equal(t, drain.Remaining, report.Outcome)
 				require.Len(t, s.reported, reports)
@@ -167,7 +167,7 @@ func TestTimedOutDrainListsPodsFirst(t *testing.T) {
 		"something is left": {2, drain.TimedOut},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inSimulation(t, func(t *testing.T, s *simulated) {
+			inSimulation(t, func(t *testing.T, s *simulation) {
 				s.ends = drain.Continue
 				s.intercept = func(_ http.ResponseWriter, r *http.Request) bool {
 					isWatch := r.URL.Query().Get("watch") != ""
@@ -198,7 +198,7 @@ func TestSooner(t *testing.T) {
 
 // The drain of a missing node has ended. If the API server does not respond, it continues.
 func TestDrainOfAMissingNode(t *testing.T) {
-	inSimulation(t, func(t *testing.T, s *simulated) {
+	inSimulation(t, func(t *testing.T, s *simulation) {
 		require.True(t, apierrors.IsNotFound(s.nodes.Restore(t.Context(), "n9", false)))
 		require.NoError(t, s.nodes.cluster.Core.Delete().Resource("nodes").Name("n1").Do(t.Context()).Error())
 		report := s.drain(slice)

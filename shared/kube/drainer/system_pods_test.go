@@ -14,8 +14,8 @@ import (
 	"github.com/drover-run/drover/shared/drain"
 )
 
-// make an object of a group, version and resource.
-func (s *simulated) make(group, version, resource string, object map[string]any) {
+// create creates an object of a group, version and resource.
+func (s *simulation) create(group, version, resource string, object map[string]any) {
 	s.t.Helper()
 	namespace, _ := object["metadata"].(map[string]any)["namespace"].(string)
 	to := s.nodes.cluster.Dynamic.Resource(schema.GroupVersionResource{Group: group, Version: version, Resource: resource})
@@ -28,10 +28,10 @@ func (s *simulated) make(group, version, resource string, object map[string]any)
 	require.NoError(s.t, err)
 }
 
-// pod that is Ready on a node, under a budget of its namespace that allows nothing, if it is of the app dns.
-func (s *simulated) pod(namespace, name, node string, priority int64) {
+// pod creates a Ready pod on a node. Its label selects it for the budget of the test, which allows no disruption.
+func (s *simulation) pod(namespace, name, node string, priority int64) {
 	s.t.Helper()
-	s.make("", "v1", "pods", map[string]any{
+	s.create("", "v1", "pods", map[string]any{
 		"metadata": map[string]any{"namespace": namespace, "name": name, "labels": map[string]any{"app": "dns"}},
 		"spec": map[string]any{
 			"nodeName": node, "priority": priority, "terminationGracePeriodSeconds": int64(1), "containers": []any{
@@ -45,25 +45,25 @@ func (s *simulated) pod(namespace, name, node string, priority int64) {
 func TestSystemPodsOfADeletedCluster(t *testing.T) {
 	const critical = 2_000_000_000
 	for name, test := range map[string]struct {
-		keeps func(s *simulated)
+		keeps func(s *simulation)
 		// namespace and priority of the pods that are left on the node.
 		namespace string
 		priority  int64
 		deletes   bool
 		done      bool
 	}{
-		"go when nothing else runs":     {namespace: "kube-system", priority: critical, deletes: true, done: true},
-		"stay while the cluster does":   {namespace: "kube-system", priority: critical},
-		"are none of another namespace": {namespace: "default", priority: critical, deletes: true},
-		"are critical":                  {namespace: "kube-system", priority: 1000, deletes: true},
-		"stay while a pod elsewhere needs them": {namespace: "kube-system", priority: critical, deletes: true, keeps: func(s *simulated) {
+		"go when nothing else runs":   {namespace: "kube-system", priority: critical, deletes: true, done: true},
+		"stay while the cluster does": {namespace: "kube-system", priority: critical},
+		"must be in kube-system":      {namespace: "default", priority: critical, deletes: true},
+		"must be critical":            {namespace: "kube-system", priority: 1000, deletes: true},
+		"stay while a pod elsewhere needs them": {namespace: "kube-system", priority: critical, deletes: true, keeps: func(s *simulation) {
 			s.pod("default", "web", "n2", 0)
 		}},
-		"do not need one another": {namespace: "kube-system", priority: critical, deletes: true, done: true, keeps: func(s *simulated) {
+		"do not need one another": {namespace: "kube-system", priority: critical, deletes: true, done: true, keeps: func(s *simulation) {
 			s.pod("kube-system", "other", "n2", critical)
 		}},
-		"stay while a volume is attached": {namespace: "kube-system", priority: critical, deletes: true, keeps: func(s *simulated) {
-			s.make("storage.k8s.io", "v1", "volumeattachments", map[string]any{
+		"stay while a volume is attached": {namespace: "kube-system", priority: critical, deletes: true, keeps: func(s *simulation) {
+			s.create("storage.k8s.io", "v1", "volumeattachments", map[string]any{
 				"metadata": map[string]any{
 					"name": "a",
 				}, "spec": map[string]any{"nodeName": "n2", "attacher": "ebs.csi.aws.com", "source": map[string]any{"persistentVolumeName": "pv"}},
@@ -76,7 +76,7 @@ func TestSystemPodsOfADeletedCluster(t *testing.T) {
 				s.node("n1")
 				s.node("n2")
 				time.Sleep(time.Minute)
-				s.make("policy", "v1", "poddisruptionbudgets", map[string]any{
+				s.create("policy", "v1", "poddisruptionbudgets", map[string]any{
 					"metadata": map[string]any{"name": "dns", "namespace": test.namespace, "generation": int64(1)},
 					"spec":     map[string]any{"maxUnavailable": int64(0), "selector": map[string]any{"matchLabels": map[string]any{"app": "dns"}}},
 				})

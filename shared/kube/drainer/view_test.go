@@ -13,8 +13,8 @@ import (
 	"github.com/drover-run/drover/shared/drain"
 )
 
-// viewed is a drain that has seen pods p1 and p2, and budgets shop/web and shop/old.
-func viewed() *drainRun {
+// drainWithView is a drain that has seen pods p1 and p2, and budgets shop/web and shop/old.
+func drainWithView() *drainRun {
 	c := &drainRun{
 		view: drain.View{Pods: map[types.UID]*drain.Pod{}, Budgets: map[drain.Key]*drain.Budget{}, Tries: map[types.UID]drain.Try{}},
 	}
@@ -67,7 +67,7 @@ func TestChangesOfPodsAndBudgets(t *testing.T) {
 		"deleted":           {deleted: true, pods: []types.UID{"p1"}, budgets: []drain.Key{"shop/web"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := viewed()
+			d := drainWithView()
 			d.seePods(change[corev1.Pod]{all: c.all, deleted: c.deleted, items: pods("p2", "p3")})
 			d.seeBudgets(change[policyv1.PodDisruptionBudget]{all: c.all, deleted: c.deleted, items: budgets("old", "new")})
 			require.ElementsMatch(t, c.pods, keys(d.view.Pods))
@@ -110,7 +110,7 @@ func TestBudgetCountsEvictions(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := viewed()
+			d := drainWithView()
 			d.view.Tries["p1"] = drain.Try{Pod: "p1", Budget: "shop/web", Accepted: c.accepted}
 			d.seeBudgets(c.change)
 			require.Equal(t, c.counted, d.view.Tries["p1"].Counted)

@@ -27,8 +27,8 @@ import (
 	"github.com/drover-run/drover/shared/kube"
 )
 
-// simulated is a cluster, its requests and its reports.
-type simulated struct {
+// simulation is a cluster, its requests and its reports.
+type simulation struct {
 	t      *testing.T
 	server *apiserver.Server
 	nodes  *Drainer
@@ -42,24 +42,24 @@ type simulated struct {
 	deletes  bool
 	began    time.Time
 	mu       sync.Mutex
-	asked    []asked
-	reported []reported
+	asked    []timedRequest
+	reported []timedReport
 }
 
-// asked is a request: "GET /api/v1/nodes/n1", or "watch pods".
-type asked struct {
+// timedRequest is a request: "GET /api/v1/nodes/n1", or "watch pods".
+type timedRequest struct {
 	what string
 	at   time.Duration
 }
 
-// reported is a report of what blocks.
-type reported struct {
+// timedReport is a report of what blocks.
+type timedReport struct {
 	at     time.Duration
 	report drain.Report
 }
 
-func simulate(t *testing.T) *simulated {
-	s := &simulated{t: t, server: apiserver.New(&clock.Clock{}), began: time.Now()}
+func simulate(t *testing.T) *simulation {
+	s := &simulation{t: t, server: apiserver.New(&clock.Clock{}), began: time.Now()}
 	t.Cleanup(s.server.Close)
 	cluster, err := kube.Connect(&rest.Config{Host: "http://api", Transport: inprocess.Transport(s), QPS: -1})
 	require.NoError(t, err)
@@ -67,13 +67,13 @@ func simulate(t *testing.T) *simulated {
 	return s
 }
 
-func (s *simulated) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *simulation) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	what := r.Method + " " + r.URL.Path
 	if r.URL.Query().Get("watch") != "" {
 		what = "watch " + r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]
 	}
 	s.mu.Lock()
-	s.asked = append(s.asked, asked{what, time.Since(s.began)})
+	s.asked = append(s.asked, timedRequest{what, time.Since(s.began)})
 	s.mu.Unlock()
 	if strings.HasSuffix(r.URL.Path, "/eviction") {
 		time.Sleep(s.evicting)
@@ -85,7 +85,7 @@ func (s *simulated) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // when returns the times of a request.
-func (s *simulated) when(what string) (at []time.Duration) {
+func (s *simulation) when(what string) (at []time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, a := range s.asked {
@@ -96,7 +96,7 @@ func (s *simulated) when(what string) (at []time.Duration) {
 	return at
 }
 
-func (s *simulated) node(name string) {
+func (s *simulation) node(name string) {
 	s.t.Helper()
 	_, err := s.nodes.cluster.Dynamic.Resource(schema.GroupVersionResource{
 		Version: "v1", Resource: "nodes",
@@ -108,19 +108,19 @@ func (s *simulated) node(name string) {
 }
 
 // waits is the annotation of what the drain waits for.
-func (s *simulated) waits(name string) string {
+func (s *simulation) waits(name string) string {
 	s.t.Helper()
 	return s.read(name).Annotations[annotationWaits]
 }
 
-func (s *simulated) read(name string) (node corev1.Node) {
+func (s *simulation) read(name string) (node corev1.Node) {
 	s.t.Helper()
 	require.NoError(s.t, s.nodes.cluster.Core.Get().Resource("nodes").Name(name).Do(s.t.Context()).Into(&node))
 	return node
 }
 
 // drain drains n1 within a time that starts now.
-func (s *simulated) drain(within time.Duration) drain.Report {
+func (s *simulation) drain(within time.Duration) drain.Report {
 	s.mu.Lock()
 	s.began, s.asked, s.reported = time.Now(), nil, nil
 	s.mu.Unlock()
@@ -132,12 +132,12 @@ func (s *simulated) drain(within time.Duration) drain.Report {
 		task.Policy.Timeout, task.Policy.OnTimeout = 60, s.ends
 	}
 	return s.nodes.Drain(ctx, "n1", task, func(string) {}, func(_ context.Context, report drain.Report) {
-		s.reported = append(s.reported, reported{time.Since(s.began), report})
+		s.reported = append(s.reported, timedReport{time.Since(s.began), report})
 	})
 }
 
 // inSimulation runs a test in virtual time: a node with apps, and a second node that joins later.
-func inSimulation(t *testing.T, do func(*testing.T, *simulated), apps ...apiserver.App) {
+func inSimulation(t *testing.T, do func(*testing.T, *simulation), apps ...apiserver.App) {
 	synctest.Test(t, func(t *testing.T) {
 		s := simulate(t)
 		s.node("n1")
@@ -160,7 +160,7 @@ func TestBlockersAreReportedDuringTheCall(t *testing.T) {
 	app := func(name string, out int) apiserver.App {
 		return apiserver.App{Name: name, Replicas: 3, MaxUnavailable: out, Start: time.Second, Stop: time.Second, Grace: 30 * time.Second}
 	}
-	inSimulation(t, func(t *testing.T, s *simulated) {
+	inSimulation(t, func(t *testing.T, s *simulation) {
 		read := make(chan string, 1)
 		time.AfterFunc(10*time.Second, func() { read <- s.waits("n1") })
 		report := s.drain(slice)
@@ -186,7 +186,7 @@ func TestNewBlockersAreReportedLater(t *testing.T) {
 	app := func(name string, out int) apiserver.App {
 		return apiserver.App{Name: name, Replicas: 6, MaxUnavailable: out, Start: 2 * time.Second, Stop: time.Second, Grace: 30 * time.Second}
 	}
-	inSimulation(t, func(t *testing.T, s *simulated) {
+	inSimulation(t, func(t *testing.T, s *simulation) {
 		// The other app's budget is changed when some of its pods have ended.
 		time.AfterFunc(6500*time.Millisecond, func() { s.server.Run(app("web", 0)) })
 		report := s.drain(slice)
@@ -221,7 +221,7 @@ func TestUnblockedDrainReportsNothing(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inSimulation(t, func(t *testing.T, s *simulated) {
+			inSimulation(t, func(t *testing.T, s *simulation) {
 				report := s.drain(slice)
 				require.GreaterOrEqual(t, time.Since(s.began), c.long)
 				require.Equal(t, c.over, report.Outcome == drain.Done, "%+v", report)
@@ -252,7 +252,7 @@ func TestUnblockedDrainReportsNothing(t *testing.T) {
 // A report that hangs delays neither evictions nor, for long, the end of the drain.
 func TestDrainDoesNotWaitForItsReports(t *testing.T) {
 	frozen := apiserver.App{Name: "frozen", Replicas: 3, MaxUnavailable: 0, Start: time.Second, Stop: time.Second, Grace: 30 * time.Second}
-	inSimulation(t, func(t *testing.T, s *simulated) {
+	inSimulation(t, func(t *testing.T, s *simulation) {
 		began := time.Now()
 		time.AfterFunc(8*time.Second, func() { frozen.MaxUnavailable = 3; s.server.Run(frozen) })
 		ctx, cancel := context.WithTimeout(t.Context(), slice)
@@ -283,7 +283,7 @@ func TestPodsAreWatchedOnceAllRequestsAreSent(t *testing.T) {
 		"there is, and responses take long": {2 * maxInFlight, 12 * time.Second, watchDelay},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inSimulation(t, func(t *testing.T, s *simulated) {
+			inSimulation(t, func(t *testing.T, s *simulation) {
 				s.evicting = c.evicting
 				report := s.drain(slice)
 				require.Equal(t, drain.Done, report.Outcome, "%+v", report)
@@ -305,7 +305,7 @@ func TestPodThatReturnsToACordonedNode(t *testing.T) {
 				Name: "agent", Replicas: 3, MaxUnavailable: out, Start: time.Second, Stop: time.Second, Grace: 30 * time.Second, Tolerant: true,
 			}
 			web := apiserver.App{Name: "web", Replicas: 5, MaxUnavailable: -1, Start: time.Second, Stop: time.Second, Grace: 30 * time.Second}
-			inSimulation(t, func(t *testing.T, s *simulated) {
+			inSimulation(t, func(t *testing.T, s *simulation) {
 				report := s.drain(slice)
 				require.Equal(t, drain.Done, report.Outcome, "%+v", report)
 				require.LessOrEqual(t, report.Evicted, 5+2*3, "evictions end")
@@ -377,7 +377,7 @@ func TestDeadline(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			frozen := apiserver.App{Name: "frozen", Replicas: 3, MaxUnavailable: 0, Start: time.Second, Stop: time.Second, Grace: 30 * time.Second}
-			inSimulation(t, func(t *testing.T, s *simulated) {
+			inSimulation(t, func(t *testing.T, s *simulation) {
 				s.ends = c.ends
 				began := time.Now()
 				if c.lasts > 0 {
@@ -411,17 +411,17 @@ func TestDeadline(t *testing.T) {
 
 // An operator uncordons the node during its drain. The drain cordons it again, and also evicts the pods that arrived.
 func TestNodeIsUncordonedDuringItsDrain(t *testing.T) {
-	uncordon := func(s *simulated) error {
+	uncordon := func(s *simulation) error {
 		return s.nodes.cluster.Core.Patch(types.MergePatchType).Resource("nodes").Name("n1").Body([]byte(`{"spec":{"unschedulable":null}}`)).
 			Do(s.t.Context()).Error()
 	}
-	for name, undo := range map[string]func(*simulated) error{
+	for name, undo := range map[string]func(*simulation) error{
 		"by an operator":                      uncordon,
-		"by Restore, with all other settings": func(s *simulated) error { return s.nodes.Restore(s.t.Context(), "n1", false) },
+		"by Restore, with all other settings": func(s *simulation) error { return s.nodes.Restore(s.t.Context(), "n1", false) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			web := apiserver.App{Name: "web", Replicas: 8, MaxUnavailable: -1, Start: time.Second, Stop: time.Second, Grace: 30 * time.Second}
-			inSimulation(t, func(t *testing.T, s *simulated) {
+			inSimulation(t, func(t *testing.T, s *simulation) {
 				began := time.Now()
 				// No pod is left, and the second list has not been requested: then new pods arrive.
 				time.AfterFunc(900*time.Millisecond, func() {
@@ -447,7 +447,7 @@ func TestNodeIsUncordonedDuringItsDrain(t *testing.T) {
 		})
 	}
 	t.Run("when no pod is left and none arrives", func(t *testing.T) {
-		inSimulation(t, func(t *testing.T, s *simulated) {
+		inSimulation(t, func(t *testing.T, s *simulation) {
 			time.AfterFunc(1050*time.Millisecond, func() { require.NoError(t, uncordon(s)) }) // between the two lists
 			report := s.drain(slice)
 			require.Equal(t, drain.Done, report.Outcome)

@@ -20,7 +20,7 @@ var (
 	podResource = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 )
 
-func (s *simulated) attach(name, node string) {
+func (s *simulation) attach(name, node string) {
 	s.t.Helper()
 	_, err := s.nodes.cluster.Dynamic.Resource(attachments).Create(s.t.Context(), &unstructured.Unstructured{Object: map[string]any{
 		"metadata": map[string]any{
@@ -31,7 +31,7 @@ func (s *simulated) attach(name, node string) {
 }
 
 // stays creates a pod on n1 that a drain leaves there, with a volume of its own.
-func (s *simulated) stays(name, phase string) {
+func (s *simulation) stays(name, phase string) {
 	s.t.Helper()
 	_, err := s.nodes.cluster.Dynamic.Resource(podResource).Namespace("kube-system").Create(s.t.Context(),
 		&unstructured.Unstructured{Object: map[string]any{
@@ -70,7 +70,7 @@ func TestVolumesOfEvictedPods(t *testing.T) {
 		"a volume that stays attached":   {here: 3, left: 3, detached: 2, took: volumesTimeout},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inSimulation(t, func(t *testing.T, s *simulated) {
+			inSimulation(t, func(t *testing.T, s *simulation) {
 				for _, phase := range c.stay {
 					s.stays(strings.ToLower(phase), phase)
 				}
@@ -110,7 +110,7 @@ func TestVolumesOfEvictedPods(t *testing.T) {
 
 // Volumes may take minutes. Pods that arrive in that time, because the node was uncordoned, are evicted too.
 func TestPodsThatArriveDuringTheWaitForVolumes(t *testing.T) {
-	inSimulation(t, func(t *testing.T, s *simulated) {
+	inSimulation(t, func(t *testing.T, s *simulation) {
 		s.attach("here", "n1")
 		time.AfterFunc(10*time.Second, func() {
 			require.NoError(t, s.nodes.Restore(t.Context(), "n1", false))
@@ -131,7 +131,7 @@ func TestPodsThatArriveDuringTheWaitForVolumes(t *testing.T) {
 
 // While attachments cannot be listed, the drain does not end.
 func TestVolumesThatCannotBeListed(t *testing.T) {
-	inSimulation(t, func(t *testing.T, s *simulated) {
+	inSimulation(t, func(t *testing.T, s *simulation) {
 		s.intercept = func(w http.ResponseWriter, r *http.Request) bool {
 			fails := strings.HasSuffix(r.URL.Path, "/volumeattachments") && time.Since(s.began) < 10*time.Second
 			if fails {

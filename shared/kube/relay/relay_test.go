@@ -46,7 +46,7 @@ func (l *lambda) Invoke(ctx context.Context, function string, payload []byte) (i
 		return nil, errors.New("this region does not stream")
 	}
 	if function != "drover-demo-relay" {
-		return nil, coded("ResourceNotFoundException")
+		return nil, codedError("ResourceNotFoundException")
 	}
 	l.invocations.Add(1)
 	var in events.RelayRequest
@@ -83,10 +83,10 @@ func (l *lambda) Invoke(ctx context.Context, function string, payload []byte) (i
 	return read, nil
 }
 
-type coded string
+type codedError string
 
-func (c coded) Error() string     { return "lambda says " + string(c) }
-func (c coded) ErrorCode() string { return string(c) }
+func (c codedError) Error() string     { return "lambda says " + string(c) }
+func (c codedError) ErrorCode() string { return string(c) }
 
 // newRelay connects a relay to a server.
 func newRelay(t *testing.T, serve http.HandlerFunc) *lambda {
@@ -327,10 +327,10 @@ func TestErrors(t *testing.T) {
 			"ResourceNotReadyException": relay.NotReady, "SubnetIPAddressLimitReachedException": relay.NotReady,
 			"Sandbox.Timedout": relay.TimedOut, "Runtime.ExitError": relay.Failed, "Function.ResponseSizeTooLarge": relay.TooLarge,
 		} {
-			_, err := fixed{err: coded(code)}.get(t)
+			_, err := fixedFunction{err: codedError(code)}.get(t)
 			require.Equal(t, want, reason(t, err), code)
 			// In the middle of a response.
-			body, err := fixed{text: `{"status":200}` + "\nhalf", err: coded(code), late: true}.get(t)
+			body, err := fixedFunction{text: `{"status":200}` + "\nhalf", err: codedError(code), late: true}.get(t)
 			require.Equal(t, "half", body)
 			require.Equal(t, want, reason(t, err), code)
 		}
@@ -338,7 +338,7 @@ func TestErrors(t *testing.T) {
 
 	t.Run("name a relay of another version", func(t *testing.T) {
 		for _, text := range []string{"", "{}\n", "hello\n", `{"status":200}`, `{"errorMessage":"x"}` + "\n", strings.Repeat("x", 300<<10)} {
-			_, err := fixed{text: text}.get(t)
+			_, err := fixedFunction{text: text}.get(t)
 			require.Equal(t, relay.Incompatible, reason(t, err))
 		}
 	})
@@ -392,17 +392,17 @@ func TestErrors(t *testing.T) {
 	})
 }
 
-// fixed is a function with one response.
-type fixed struct {
+// fixedFunction is a function with one response.
+type fixedFunction struct {
 	text string
 	err  error
 	// late returns err after the text.
 	late bool
 }
 
-func (f fixed) Streams() bool { return true }
+func (f fixedFunction) Streams() bool { return true }
 
-func (f fixed) Invoke(context.Context, string, []byte) (io.ReadCloser, error) {
+func (f fixedFunction) Invoke(context.Context, string, []byte) (io.ReadCloser, error) {
 	if f.err != nil && !f.late {
 		return nil, f.err
 	}
@@ -419,7 +419,7 @@ func (e ending) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-func (f fixed) get(t *testing.T) (string, error) {
+func (f fixedFunction) get(t *testing.T) (string, error) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://any/", nil)
 	require.NoError(t, err)
@@ -432,14 +432,14 @@ func (f fixed) get(t *testing.T) (string, error) {
 	return string(read), err
 }
 
-// answered is an error of AWS, with the id of its request.
-type answered struct{ id string }
+// answeredError is an error of AWS, with the id of its request.
+type answeredError struct{ id string }
 
-func (a answered) Error() string {
+func (a answeredError) Error() string {
 	return "RequestID: " + a.id + ", ResourceNotFoundException: Function not found"
 }
-func (a answered) ErrorCode() string    { return "ResourceNotFoundException" }
-func (a answered) ErrorMessage() string { return "Function not found" }
+func (a answeredError) ErrorCode() string    { return "ResourceNotFoundException" }
+func (a answeredError) ErrorMessage() string { return "Function not found" }
 
 // refusing refuses each invocation.
 type refusing struct{ err error }
@@ -452,11 +452,11 @@ func TestErrorsRepeat(t *testing.T) {
 	for _, id := range []string{"one", "two"} {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://elsewhere.example/", nil)
 		require.NoError(t, err)
-		response, err := relay.To(refusing{answered{id}})("demo").RoundTrip(request)
+		response, err := relay.To(refusing{answeredError{id}})("demo").RoundTrip(request)
 		require.Nil(t, response)
 		require.EqualError(t, err,
 			"RelayMissing: drover-demo-relay: ResourceNotFoundException: Function not found; drover recreates it")
-		require.ErrorIs(t, err, answered{id})
+		require.ErrorIs(t, err, answeredError{id})
 	}
 }
 

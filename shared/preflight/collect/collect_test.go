@@ -19,9 +19,9 @@ import (
 )
 
 var (
-	noon      = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
-	earlier   = noon.Add(-time.Hour)
-	throttled = errors.New("throttled")
+	noon         = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	earlier      = noon.Add(-time.Hour)
+	errThrottled = errors.New("throttled")
 )
 
 // account answers all interfaces of a Gatherer. It records the calls in order. The call in fails returns throttled.
@@ -37,7 +37,7 @@ func (a *account) call(format string, args ...any) error {
 	call := fmt.Sprintf(format, args...)
 	a.calls = append(a.calls, call)
 	if a.fails == call {
-		return throttled
+		return errThrottled
 	}
 	return nil
 }
@@ -264,7 +264,7 @@ func TestFactsFail(t *testing.T) {
 		t.Run("with AWS: "+call, func(t *testing.T) {
 			a, g := gatherer(func(a *account) { a.fails = call })
 			f, err := g.Before(t.Context(), plan())
-			require.ErrorIs(t, err, throttled)
+			require.ErrorIs(t, err, errThrottled)
 			require.Nil(t, f)
 			require.Equal(t, call, a.calls[len(a.calls)-1], "it reads no further")
 		})

@@ -143,8 +143,8 @@ func (w *world) Compat(_ context.Context, addons []string) (upgrade.Compat, erro
 	return upgrade.Compat{"vpc-cni": both("v1.21.1-eksbuild.1"), "coredns": both("v1.13.2-eksbuild.1")}, w.call("Compat %v", addons)
 }
 
-// led is the record of an upgrade from r1 to r2.
-func led() *upgrade.Record {
+// runningUpgrade is the record of an upgrade from r1 to r2.
+func runningUpgrade() *upgrade.Record {
 	return &upgrade.Record{
 		Number: 2, Execution: "mine", Stack: "stack-1", State: upgrade.Running, Origin: upgrade.OriginSpec,
 		From:   upgrade.Target{Release: "r1", SHA256: "sha1", KubernetesVersion: "1.35"},
@@ -156,16 +156,16 @@ func led() *upgrade.Record {
 	}
 }
 
-// stopped is the record of an upgrade from r1 to r2 that began and stopped.
-func stopped(l *world) *upgrade.Record {
-	l.record = led()
+// stoppedUpgrade is the record of an upgrade from r1 to r2 that began and stopped.
+func stoppedUpgrade(l *world) *upgrade.Record {
+	l.record = runningUpgrade()
 	l.record.State, l.record.Step, l.record.Execution = upgrade.Stopped, 0, "earlier"
 	return l.record
 }
 
-// finished is a cluster at r2 after its upgrade from r1, whose control plane was updated that long ago.
-func finished(l *world, ago time.Duration) *upgrade.Record {
-	l.record = led()
+// finishedUpgrade is a cluster at r2 after its upgrade from r1, whose control plane was updated that long ago.
+func finishedUpgrade(l *world, ago time.Duration) *upgrade.Record {
+	l.record = runningUpgrade()
 	l.stack.Tags[names.TagRelease], l.stack.Outputs["KubernetesVersion"], l.eks.Version = "r2@sha2", "1.36", "1.36"
 	l.record.State, l.record.Step, l.record.Steps[0].Ended = upgrade.Done, 2, noon.Add(-ago)
 	return l.record
@@ -188,11 +188,14 @@ func TestRouteOfAnUpgrade(t *testing.T) {
 		"leads to the release that is named": {func(*world) {}, to("r2"), "r2 1.36", ""},
 		"leads to the release of the spec":   {func(*world) {}, unnamed, "r2 1.36", ""},
 		"leads to the one that stopped": {
-			func(l *world) { stopped(l); l.spec = fmt.Sprintf(specText, "r1") }, unnamed, "r2 1.36", "",
+			func(l *world) { stoppedUpgrade(l); l.spec = fmt.Sprintf(specText, "r1") }, unnamed, "r2 1.36", "",
 		},
-		"leads elsewhere when that is named": {func(l *world) { stopped(l) }, to("r1"), "r1 1.35", ""},
+		"leads elsewhere when that is named": {func(l *world) { stoppedUpgrade(l) }, to("r1"), "r1 1.35", ""},
 		"leads to no rollback that stopped": {
-			func(l *world) { stopped(l).Origin = upgrade.OriginRollback; l.spec = fmt.Sprintf(specText, "r1") }, unnamed, "r1 1.35", "",
+			func(l *world) {
+				stoppedUpgrade(l).Origin = upgrade.OriginRollback
+				l.spec = fmt.Sprintf(specText, "r1")
+			}, unnamed, "r1 1.35", "",
 		},
 		"has the version of the spec for its release": {func(l *world) { l.spec += "  kubernetesVersion: \"1.35\"\n" }, to("r2"), "r2 1.35", ""},
 		"has its own version for another release": {
@@ -204,24 +207,24 @@ func TestRouteOfAnUpgrade(t *testing.T) {
 		"leads nowhere without a spec":          {func(l *world) { l.spec = "" }, to("r2"), "", "there is no spec"},
 		"leads nowhere without a control plane": {func(l *world) { l.stack.Outputs = nil }, to("r2"), "", "has no control plane yet"},
 		"leads nowhere without the tag":         {func(l *world) { l.stack.Tags = nil }, to("r2"), "", names.TagRelease},
-		"leads back":                            {func(l *world) { finished(l, day) }, back, "r1 1.35", ""},
-		"leads back within seven days":          {func(l *world) { finished(l, 8*day) }, back, "", "within 7 days"},
-		"leads back when that time is unknown":  {func(l *world) { finished(l, 0).Steps[0].Ended = time.Time{} }, back, "r1 1.35", ""},
+		"leads back":                            {func(l *world) { finishedUpgrade(l, day) }, back, "r1 1.35", ""},
+		"leads back within seven days":          {func(l *world) { finishedUpgrade(l, 8*day) }, back, "", "within 7 days"},
+		"leads back when that time is unknown":  {func(l *world) { finishedUpgrade(l, 0).Steps[0].Ended = time.Time{} }, back, "r1 1.35", ""},
 		"leads back later when the version stays": {
-			func(l *world) { finished(l, 8*day).From.KubernetesVersion = "1.36" }, back, "r1 1.36", "",
+			func(l *world) { finishedUpgrade(l, 8*day).From.KubernetesVersion = "1.36" }, back, "r1 1.36", "",
 		},
 		"leads back to what the record names": {
 			func(l *world) {
-				r := finished(l, day)
+				r := finishedUpgrade(l, day)
 				r.RollbackTarget, r.From = &upgrade.Target{Release: "r1", SHA256: "sha1", KubernetesVersion: "1.35"}, r.Target
 			}, back, "r1 1.35", "",
 		},
 		"leads back from no first release": {func(l *world) { l.record = nil }, back, "", "this cluster has no upgrade"},
 		"leads back from no earlier cluster": {
-			func(l *world) { finished(l, day).Stack = "stack-0" }, back, "", "this cluster has no upgrade",
+			func(l *world) { finishedUpgrade(l, day).Stack = "stack-0" }, back, "", "this cluster has no upgrade",
 		},
 		"leads back once": {
-			func(l *world) { finished(l, day).Origin = upgrade.OriginRollback }, back, "", "rolled back already",
+			func(l *world) { finishedUpgrade(l, day).Origin = upgrade.OriginRollback }, back, "", "rolled back already",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -250,7 +253,7 @@ func TestRouteOfAnUpgrade(t *testing.T) {
 
 func TestAnswerBeforeAnUpgrade(t *testing.T) {
 	running := func(l *world) *upgrade.Record {
-		r := stopped(l)
+		r := stoppedUpgrade(l)
 		r.State, r.Execution, l.running = upgrade.Running, "theirs", true
 		return r
 	}
@@ -268,9 +271,11 @@ func TestAnswerBeforeAnUpgrade(t *testing.T) {
 		"none when it waits for an earlier cluster": {func(l *world) { running(l).Stack = "stack-0" }, "r2", "", ""},
 		"none when that execution is over":          {func(l *world) { running(l); l.running = false }, "r2", "", ""},
 		"none when that upgrade is over":            {func(l *world) { running(l).State = upgrade.Stopped }, "r2", "", ""},
-		"none while the control plane changes":      {func(l *world) { finished(l, 0); l.stack.Status = "UPDATE_IN_PROGRESS" }, "r2", "", ""},
+		"none while the control plane changes": {
+			func(l *world) { finishedUpgrade(l, 0); l.stack.Status = "UPDATE_IN_PROGRESS" }, "r2", "", "",
+		},
 		"that the cluster is there": {
-			func(l *world) { finished(l, 0) }, "r2", events.UpgradeNothing, "the cluster is at release r2",
+			func(l *world) { finishedUpgrade(l, 0) }, "r2", events.UpgradeNothing, "the cluster is at release r2",
 		},
 		"that it is refused": {func(l *world) { l.spec = "" }, "r2", events.UpgradeRefused, "there is no spec"},
 	} {

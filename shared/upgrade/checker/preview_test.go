@@ -44,17 +44,17 @@ func TestPreview(t *testing.T) {
 		"has the steps of the whole route": {func(*world) {}, toR2, whole, ""},
 		"has the open steps of an upgrade that stopped": {
 			func(l *world) {
-				stopped(l).Step = 1
+				stoppedUpgrade(l).Step = 1
 				l.eks.Version = "1.36"
 				l.stack.Outputs["KubernetesVersion"] = "1.36"
 			}, toR2,
 			[]string{"Nodes 1.36"}, "",
 		},
 		"has no steps at the target": {
-			func(l *world) { finished(l, 0) }, toR2, nil, "",
+			func(l *world) { finishedUpgrade(l, 0) }, toR2, nil, "",
 		},
 		"has the steps back": {
-			func(l *world) { finished(l, time.Hour) }, events.Upgrade{Cluster: "demo", Rollback: true},
+			func(l *world) { finishedUpgrade(l, time.Hour) }, events.Upgrade{Cluster: "demo", Rollback: true},
 			[]string{"NodesBack 1.36", "ControlPlane 1.35", "Addons 1.35", "Nodes 1.35"}, "",
 		},
 		"stops while the control plane changes": {
@@ -145,7 +145,7 @@ func TestReadsFail(t *testing.T) {
 	}
 	running := func() *world {
 		l := waiting()
-		stopped(l).State, l.running = upgrade.Running, true
+		stoppedUpgrade(l).State, l.running = upgrade.Running, true
 		return l
 	}
 	l = running()
@@ -170,7 +170,7 @@ func TestReadsFail(t *testing.T) {
 	for _, content := range []string{"", "kind: Other\n"} {
 		t.Run(fmt.Sprintf("a rollback to a pinned release %q", content), func(t *testing.T) {
 			l := waiting()
-			finished(l, 0).From.SHA256, l.sha3 = "sha3", content
+			finishedUpgrade(l, 0).From.SHA256, l.sha3 = "sha3", content
 			_, err := l.checker().ResolveRoute(t.Context(), events.Upgrade{Cluster: "demo", Rollback: true}, l.record)
 			if content == "" {
 				require.ErrorContains(t, err, "reading the pinned release r1")
@@ -198,19 +198,19 @@ func TestDeployed(t *testing.T) {
 
 func TestLoadRoute(t *testing.T) {
 	l := waiting()
-	r, err := l.checker().LoadRoute(t.Context(), "demo", led())
+	r, err := l.checker().LoadRoute(t.Context(), "demo", runningUpgrade())
 	require.NoError(t, err)
-	require.Equal(t, led().From, r.From)
-	require.Equal(t, led().Target, r.To)
+	require.Equal(t, runningUpgrade().From, r.From)
+	require.Equal(t, runningUpgrade().Target, r.To)
 	require.Equal(t, []string{"1.35", "1.36"}, []string{r.Before.Spec.KubernetesVersion, r.After.Spec.KubernetesVersion})
 	require.Equal(t, fmt.Sprintf(releaseText, "r2", "1.36"), string(r.NewBody))
 	l.spec = ""
-	_, err = l.checker().LoadRoute(t.Context(), "demo", led())
+	_, err = l.checker().LoadRoute(t.Context(), "demo", runningUpgrade())
 	requireStop(t, err, "there is no spec")
 	for _, sha := range []string{"sha1", "sha2"} {
 		l := waiting()
 		l.fails = []string{"Get " + names.PinnedRelease(sha)}
-		_, err = l.checker().LoadRoute(t.Context(), "demo", led())
+		_, err = l.checker().LoadRoute(t.Context(), "demo", runningUpgrade())
 		require.ErrorIs(t, err, errThrottled, sha)
 	}
 }
@@ -262,7 +262,7 @@ func TestRemainingSteps(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := waiting()
 			c := l.checker()
-			r, err := c.LoadRoute(t.Context(), "demo", led())
+			r, err := c.LoadRoute(t.Context(), "demo", runningUpgrade())
 			require.NoError(t, err)
 			if test.back {
 				r.Before, r.After = r.After, r.Before
@@ -277,7 +277,7 @@ func TestRemainingSteps(t *testing.T) {
 	t.Run("stop when the versions are too far apart", func(t *testing.T) {
 		l := waiting()
 		c := l.checker()
-		r, err := c.LoadRoute(t.Context(), "demo", led())
+		r, err := c.LoadRoute(t.Context(), "demo", runningUpgrade())
 		require.NoError(t, err)
 		r.After.Spec.KubernetesVersion = "1.39"
 		_, _, err = c.RemainingSteps(t.Context(), toR2, &r, nil, 0)

@@ -26,7 +26,7 @@ func TestManyPodsLeaveTogether(t *testing.T) {
 
 func TestBudgetOfOne(t *testing.T) {
 	t.Parallel() // it waits most of the time
-	w, from := budgeted(t, 20, 1)
+	w, from := startWithBudget(t, 20, 1)
 	began := time.Now()
 	report := w.drain(from, policy(), patience)
 	t.Logf("20 pods, budget of 1: %s, %d requests", time.Since(began).Round(10*time.Millisecond), report.Requests)

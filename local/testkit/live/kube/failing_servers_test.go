@@ -201,7 +201,7 @@ func TestPodIsDeletedBeforeItsEviction(t *testing.T) {
 
 func TestClosedWatches(t *testing.T) {
 	t.Parallel() // it waits most of the time
-	w, from := budgeted(t, 40, 4)
+	w, from := startWithBudget(t, 40, 4)
 	p := w.through(t)
 	p.behave(func(_ http.ResponseWriter, r *http.Request) bool {
 		if strings.HasSuffix(r.URL.Path, "/eviction") {
@@ -240,7 +240,7 @@ func TestAPIServerOutage(t *testing.T) {
 
 func TestKilledSlices(t *testing.T) {
 	t.Parallel() // it waits most of the time
-	w, from := budgeted(t, 30, 3)
+	w, from := startWithBudget(t, 30, 3)
 	slices := 0
 	for {
 		slices++
@@ -308,7 +308,7 @@ func (w *world) leastHealthy(ctx context.Context, budget string) int {
 
 // This test stops the API server that all tests share. Parallel tests start after it.
 func TestZAPIServerRestart(t *testing.T) {
-	w, from := budgeted(t, 60, 2)
+	w, from := startWithBudget(t, 60, 2)
 	ended := make(chan drain.Report, 1)
 	go func() { ended <- w.drain(from, policy(), patience) }()
 	w.eventually(func() bool { return len(w.podsOn(from)) < 55 }, "the drain does not begin")

@@ -207,8 +207,8 @@ func web(t testing.TB, pods int) (w *world, from string) {
 	return w, from
 }
 
-// budgeted is such a world with a budget, and a second node.
-func budgeted(t testing.TB, pods, out int) (w *world, from string) {
+// startWithBudget is such a world with a budget, and a second node.
+func startWithBudget(t testing.TB, pods, out int) (w *world, from string) {
 	t.Helper()
 	w, from = web(t, pods)
 	w.budget("web", fmt.Sprintf("{maxUnavailable: %d, selector: {matchLabels: {app: web}}}", out), out)
@@ -243,7 +243,7 @@ func (w *world) patch(resource schema.GroupVersionResource, namespace, name, bod
 	return err
 }
 
-func (w *world) gone(resource schema.GroupVersionResource, namespace, name string) bool {
+func (w *world) isDeleted(resource schema.GroupVersionResource, namespace, name string) bool {
 	_, err := w.api.Resource(resource).Namespace(namespace).Get(context.Background(), name, metav1.GetOptions{})
 	return apierrors.IsNotFound(err)
 }

@@ -68,8 +68,8 @@ func (r *recorder) methods() (methods []string) {
 	return methods
 }
 
-// pooled assigns a node to a pool.
-func (w *world) pooled(name, pool string) string {
+// assignToPool assigns a node to a pool.
+func (w *world) assignToPool(name, pool string) string {
 	w.t.Helper()
 	node := w.node(name)
 	require.NoError(w.t, w.patch(nodes, "", node, fmt.Sprintf(`{"metadata":{"labels":{"drover.run/pool":%q}}}`, pool)))
@@ -111,7 +111,7 @@ func grant(t *testing.T, w *world) {
 func TestSurveyOfNodesAndPods(t *testing.T) {
 	w := newWorld(t)
 	grant(t, w)
-	a, b, other := w.pooled("a", "workers"), w.pooled("b", "workers"), w.node("c")
+	a, b, other := w.assignToPool("a", "workers"), w.assignToPool("b", "workers"), w.node("c")
 	_, err := w.api.Resource(nodes).Patch(context.Background(), a, types.MergePatchType,
 		[]byte(`{"status":{"nodeInfo":{"kubeletVersion":"v1.36.3-eks-1"}}}`), metav1.PatchOptions{}, "status")
 	require.NoError(t, err)
@@ -194,7 +194,7 @@ func (w *world) workloads(s preflight.Survey) (found []preflight.Workload) {
 func TestSurveyOfBudgets(t *testing.T) {
 	w, elsewhere := newWorld(t), newWorld(t)
 	grant(t, w)
-	a := w.pooled("a", "workers")
+	a := w.assignToPool("a", "workers")
 	w.deploy("web", 3, "a", "")
 	w.bare("lonely", a, "")
 	// All select by app: web, in this namespace and in another.
@@ -255,7 +255,7 @@ func TestSurveyOfBudgets(t *testing.T) {
 func TestSurveyOfPodsThatAreNotReady(t *testing.T) {
 	w := newWorld(t)
 	grant(t, w)
-	a := w.pooled("a", "workers")
+	a := w.assignToPool("a", "workers")
 	w.deploy("web", 2, "a", "")
 	w.create(budgets, w.name, "{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: web}, spec: {maxUnavailable: 1, selector: "+
 		"{matchLabels: {app: web}}}}")

@@ -19,8 +19,8 @@ import (
 	"github.com/drover-run/drover/shared/store"
 )
 
-// written returns the mutating calls since a mark, except those of the administrator.
-func written(a *harness.Account, mark int) []string {
+// mutatingCalls returns the mutating calls since a mark, except those of the administrator.
+func mutatingCalls(a *harness.Account, mark int) []string {
 	var calls []string
 	for _, call := range a.Calls.Since(mark) {
 		if call.Mutating && harness.CalledBy(call) != "admin" {
@@ -82,7 +82,7 @@ func TestBadSpecs(t *testing.T) {
 			require.Equal(t, []string{
 				"admit events:PutEvents arn:aws:events:" + harness.Region + ":" + harness.ID + ":event-bus/drover", "admit sns:Publish " + a.Topic(),
 				"admit s3:PutObject arn:aws:s3:::" + harness.StateBucket + "/status/clusters/demo.json",
-			}, written(a, mark), "it notifies, then writes")
+			}, mutatingCalls(a, mark), "it notifies, then writes")
 		})
 	}
 	t.Run("a valid one repairs the status", func(t *testing.T) {
@@ -107,7 +107,7 @@ func TestKeysThatAreNoSpecs(t *testing.T) {
 	a := harness.Start(t)
 	for _, key := range []string{"clusters/", "clusters/a/b.yaml", "clusters/demo.yml", "clusters/.yaml", "clusters/../releases/x.yaml"} {
 		mark := a.Calls.Mark()
-		a.Events.Deliver(created(key))
+		a.Events.Deliver(createdEvent(key))
 		for _, call := range a.Calls.Since(mark) {
 			require.False(t, call.Mutating, "%s: %s", key, call.Action)
 		}
@@ -125,8 +125,8 @@ func TestKeysThatAreNoSpecs(t *testing.T) {
 	require.Empty(t, a.States.Executions())
 }
 
-// created is S3's event about a key.
-func created(key string) harness.Event {
+// createdEvent is S3's event about a key.
+func createdEvent(key string) harness.Event {
 	detail, _ := json.Marshal(map[string]any{
 		"bucket": map[string]string{"name": harness.SpecsBucket}, "object": map[string]string{"key": key},
 	})
@@ -139,10 +139,10 @@ func TestSameEventTwice(t *testing.T) {
 	a.Cluster("demo", "")
 	require.Len(t, converges(a), 1)
 	mark := a.Calls.Mark()
-	a.Events.Deliver(created("clusters/demo.yaml"))
+	a.Events.Deliver(createdEvent("clusters/demo.yaml"))
 	a.Settle()
 	require.Len(t, converges(a), 1)
-	require.Empty(t, written(a, mark))
+	require.Empty(t, mutatingCalls(a, mark))
 }
 
 // converges are the names of the converge executions so far.
@@ -175,7 +175,7 @@ func TestOlderEventAfterANewerOne(t *testing.T) {
 	mark := a.Calls.Mark()
 	a.Events.Deliver(held[0])
 	a.Settle()
-	require.Empty(t, written(a, mark))
+	require.Empty(t, mutatingCalls(a, mark))
 	require.Len(t, converges(a), 1)
 	require.Equal(t, version, a.Status("demo").PlannedVersion)
 }

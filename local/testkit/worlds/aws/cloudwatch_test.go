@@ -18,8 +18,8 @@ import (
 	"github.com/drover-run/drover/shared/preflight"
 )
 
-// put creates an alarm. silence is the value of its tag, "" for none.
-func put(t *testing.T, client *awscloudwatch.Client, name, silence string, actions bool) {
+// putAlarm creates an alarm. silence is the value of its tag, "" for none.
+func putAlarm(t *testing.T, client *awscloudwatch.Client, name, silence string, actions bool) {
 	t.Helper()
 	in := &awscloudwatch.PutMetricAlarmInput{
 		AlarmName: &name, Namespace: aws.String("shop"), MetricName: aws.String("errors"), Statistic: types.StatisticSum, Period: aws.Int32(300),
@@ -37,10 +37,10 @@ func TestAlarms(t *testing.T) {
 	a := harness.Start(t)
 	client := awscloudwatch.NewFromConfig(a.Config())
 	all := cloudwatch.New(client)
-	put(t, client, "allowed", names.SilenceUpgrade, true)
-	put(t, client, "never", "never", true)
-	put(t, client, "untagged", "", true)
-	put(t, client, "off", names.SilenceUpgrade, false)
+	putAlarm(t, client, "allowed", names.SilenceUpgrade, true)
+	putAlarm(t, client, "never", "never", true)
+	putAlarm(t, client, "untagged", "", true)
+	putAlarm(t, client, "off", names.SilenceUpgrade, false)
 	require.NotNil(t, client)
 	_, err := client.SetAlarmState(t.Context(), &awscloudwatch.SetAlarmStateInput{
 		AlarmName: aws.String("never"), StateValue: types.StateValueAlarm, StateReason: aws.String("too many errors"),
@@ -86,7 +86,7 @@ func TestManyAlarms(t *testing.T) {
 	var named []string
 	for i := range 101 {
 		name := fmt.Sprintf("alarm-%03d", i)
-		put(t, client, name, names.SilenceUpgrade, true)
+		putAlarm(t, client, name, names.SilenceUpgrade, true)
 		named = append(named, name)
 	}
 	on := func() (count int) {

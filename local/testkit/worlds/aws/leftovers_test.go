@@ -39,8 +39,8 @@ func (p place) must(id string, err error) string {
 	return id
 }
 
-// found returns the leftovers of a cluster in order, also as text.
-func (p place) found(cluster string) (list []string, resources []leftover.Resource) {
+// findLeftovers returns the leftovers of a cluster in order, also as text.
+func (p place) findLeftovers(cluster string) (list []string, resources []leftover.Resource) {
 	p.t.Helper()
 	resources, err := p.leftovers.Find(p.t.Context(), cluster)
 	require.NoError(p.t, err)
@@ -70,7 +70,7 @@ func TestFindOrdersByRemoval(t *testing.T) {
 	p.must(p.EC2.CreateVolume(harness.Region+"a", 1, map[string]string{names.OwnershipTag("shop"): "owned", names.TagCluster: "shop"}))
 	p.must(p.EC2.CreateVolume(harness.Region+"a", 1, nil))
 
-	list, resources := p.found("shop")
+	list, resources := p.findLeftovers("shop")
 	require.Equal(t, []string{
 		"load balancer " + application, "classic load balancer classic", "target group " + target,
 		"network interface " + card, "security group " + group, "volume " + volume,
@@ -83,9 +83,9 @@ func TestFindOrdersByRemoval(t *testing.T) {
 		require.NoError(t, err, r.String())
 		require.Equal(t, leftover.Removed, outcome, "%s: %s", r, why)
 	}
-	list, _ = p.found("shop")
+	list, _ = p.findLeftovers("shop")
 	require.Empty(t, list)
-	other, _ := p.found("other")
+	other, _ := p.findLeftovers("other")
 	require.Len(t, other, 1, "the other cluster's volume remains")
 }
 
@@ -98,7 +98,7 @@ func TestRemoveReportsWhyItRemains(t *testing.T) {
 	protected := p.must(p.ELB.Create("alb", "application", subnet, []string{group}, true, controller))
 	target := p.ELB.CreateTargetGroup("targets", protected, controller)
 	volume := p.must(p.EC2.CreateVolume(harness.Region+"a", 1, map[string]string{names.OwnershipTag("shop"): "owned"}))
-	_, resources := p.found("shop")
+	_, resources := p.findLeftovers("shop")
 	require.Len(t, resources, 4)
 	for kind, c := range map[string]struct {
 		outcome leftover.Outcome
@@ -133,7 +133,7 @@ func TestRemoveReportsWhyItRemains(t *testing.T) {
 func TestRemoveOnlyTheClustersOwn(t *testing.T) {
 	p := newPlace(t)
 	p.must(p.EC2.CreateVolume(harness.Region+"a", 1, map[string]string{names.OwnershipTag("other"): "owned"}))
-	_, resources := p.found("other")
+	_, resources := p.findLeftovers("other")
 	require.Len(t, resources, 1)
 	outcome, why, err := p.leftovers.Remove(t.Context(), "shop", resources[0])
 	require.NoError(t, err)
@@ -142,7 +142,7 @@ func TestRemoveOnlyTheClustersOwn(t *testing.T) {
 	// A cluster's name cannot be a pattern that widens the session policy.
 	_, _, err = p.leftovers.Remove(t.Context(), "*", resources[0])
 	require.ErrorContains(t, err, "signing in to remove what Kubernetes created for *")
-	list, _ := p.found("other")
+	list, _ := p.findLeftovers("other")
 	require.Len(t, list, 1)
 }
 
@@ -151,7 +151,7 @@ func TestRemoveReusesTheSession(t *testing.T) {
 	for range 3 {
 		p.must(p.EC2.CreateVolume(harness.Region+"a", 1, map[string]string{names.OwnershipTag("shop"): "owned"}))
 	}
-	_, resources := p.found("shop")
+	_, resources := p.findLeftovers("shop")
 	mark := p.Calls.Mark()
 	for _, r := range resources {
 		_, _, err := p.leftovers.Remove(t.Context(), "shop", r)

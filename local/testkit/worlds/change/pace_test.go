@@ -19,13 +19,13 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// pooled returns a spec whose pool has these fields, in YAML's flow style.
-func pooled(fields string) string {
+// specWithPool returns a spec whose pool has these fields, in YAML's flow style.
+func specWithPool(fields string) string {
 	return strings.Replace(harness.Spec("demo", ""), "minSize: 1, maxSize: 3}", fields+"}", 1)
 }
 
-// put uploads a spec and waits until the cluster is Ready.
-func put(t *testing.T, a *harness.Account, spec string) {
+// putSpec uploads a spec and waits until the cluster is Ready.
+func putSpec(t *testing.T, a *harness.Account, spec string) {
 	t.Helper()
 	a.Upload("releases/r1.yaml", harness.Release())
 	a.Upload("clusters/demo.yaml", spec)
@@ -115,10 +115,10 @@ func TestRollsGoByWhatThePoolHas(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := harness.Start(t)
-			put(t, a, pooled(c.pool))
+			putSpec(t, a, specWithPool(c.pool))
 			a.Scale("demo", "a", c.desired)
-			before, spec := a.Group("demo", "a"), pooled(c.pool+larger)
-			put(t, a, spec)
+			before, spec := a.Group("demo", "a"), specWithPool(c.pool+larger)
+			putSpec(t, a, spec)
 			after := a.Group("demo", "a")
 			require.Equal(t, c.desired, after.Desired)
 			require.Equal(t, []int{before.Min, before.Max}, []int{after.Min, after.Max}, "the spec's bounds, after the roll")
@@ -135,7 +135,7 @@ func TestRollsGoByWhatThePoolHas(t *testing.T) {
 			}
 			clean(t, a, "demo")
 			// A change that replaces no node needs no pace.
-			put(t, a, strings.Replace(spec, larger, larger+", drain: {timeout: 3h}", 1))
+			putSpec(t, a, strings.Replace(spec, larger, larger+", drain: {timeout: 3h}", 1))
 			require.Equal(t, c.updates+1, updates(t, a))
 			require.ElementsMatch(t, ids(after), ids(a.Group("demo", "a")))
 			// Another converge changes nothing.
@@ -167,9 +167,9 @@ func TestRollWithAChangeOfSize(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := harness.Start(t)
-			put(t, a, pooled(c.before))
+			putSpec(t, a, specWithPool(c.before))
 			a.Scale("demo", "a", 2)
-			put(t, a, pooled(c.after+larger))
+			putSpec(t, a, specWithPool(c.after+larger))
 			after := a.Group("demo", "a")
 			require.Equal(t, []int{c.least, c.most, c.nodes}, []int{after.Min, after.Max, after.Desired})
 			for _, i := range after.Instances {
@@ -184,7 +184,7 @@ func TestRollWithAChangeOfSize(t *testing.T) {
 // spec.
 func TestRollIsRolledBack(t *testing.T) {
 	a := harness.Start(t)
-	put(t, a, pooled("minSize: 3, maxSize: 3"))
+	putSpec(t, a, specWithPool("minSize: 3, maxSize: 3"))
 	before := a.Group("demo", "a")
 	// The launch template changes, then the update of the group fails.
 	groupUpdates := 0
@@ -196,7 +196,7 @@ func TestRollIsRolledBack(t *testing.T) {
 		}
 		return nil
 	})
-	a.Upload("clusters/demo.yaml", pooled("minSize: 3, maxSize: 3"+larger))
+	a.Upload("clusters/demo.yaml", specWithPool("minSize: 3, maxSize: 3"+larger))
 	a.Settle()
 	s := a.Status("demo")
 	require.Equal(t, status.Failed, s.Phase)
@@ -235,7 +235,7 @@ func TestRollbackOfARollByAnotherStrategy(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := harness.Start(t)
-			put(t, a, pooled(c.before))
+			putSpec(t, a, specWithPool(c.before))
 			before, groupUpdates := a.Group("demo", "a"), 0
 			a.OnResource(func(step string, r resource.Request) error {
 				if step == "update" && r.LogicalID == names.GroupResource {
@@ -245,7 +245,7 @@ func TestRollbackOfARollByAnotherStrategy(t *testing.T) {
 				}
 				return nil
 			})
-			a.Upload("clusters/demo.yaml", pooled(c.after+larger))
+			a.Upload("clusters/demo.yaml", specWithPool(c.after+larger))
 			a.Settle()
 			require.Equal(t, status.Failed, a.Status("demo").Phase)
 			require.Contains(t, a.Status("demo").Message, errQuota.Message)
@@ -274,7 +274,7 @@ func TestRollIsReverted(t *testing.T) {
 	for kind, which := range map[string]int{"AWS::EC2::LaunchTemplate": 1, "AWS::AutoScaling::AutoScalingGroup": 2} {
 		t.Run(kind, func(t *testing.T) {
 			a := harness.Start(t)
-			put(t, a, pooled("minSize: 3, maxSize: 3"))
+			putSpec(t, a, specWithPool("minSize: 3, maxSize: 3"))
 			seen := 0
 			a.OnResource(func(step string, r resource.Request) error {
 				if step == "update" && r.Type == kind {
@@ -284,12 +284,12 @@ func TestRollIsReverted(t *testing.T) {
 				}
 				return nil
 			})
-			a.Upload("clusters/demo.yaml", pooled("minSize: 3, maxSize: 3"+larger))
+			a.Upload("clusters/demo.yaml", specWithPool("minSize: 3, maxSize: 3"+larger))
 			a.Settle()
 			require.Equal(t, status.Failed, a.Status("demo").Phase)
 			require.Contains(t, a.Status("demo").Message, errQuota.Message)
 			clean(t, a, "demo")
-			put(t, a, pooled("minSize: 3, maxSize: 3"))
+			putSpec(t, a, specWithPool("minSize: 3, maxSize: 3"))
 			after := a.Group("demo", "a")
 			require.Equal(t, []int{3, 3, 3}, []int{after.Min, after.Max, after.Desired})
 			require.NotContains(t, strings.Join(groupReasons(t, a), "\n"), "keeping at least 2")
@@ -301,10 +301,10 @@ func TestRollIsReverted(t *testing.T) {
 func TestPoolsOfAHigherOrderStayWhenALowerOneFails(t *testing.T) {
 	a := harness.Start(t)
 	two := func(more string) string {
-		return strings.Replace(pooled("minSize: 1, maxSize: 3"+more), "  pools:\n",
+		return strings.Replace(specWithPool("minSize: 1, maxSize: 3"+more), "  pools:\n",
 			"  pools:\n    - {name: b, instanceTypes: [m7i.large], minSize: 1, maxSize: 3, update: {order: 1}"+more+"}\n", 1)
 	}
-	put(t, a, two(""))
+	putSpec(t, a, two(""))
 	failing(a, "update", "AWS::EC2::LaunchTemplate", "pool-a", errQuota)
 	a.Upload("clusters/demo.yaml", two(larger))
 	a.Settle()
@@ -312,23 +312,23 @@ func TestPoolsOfAHigherOrderStayWhenALowerOneFails(t *testing.T) {
 	require.Equal(t, "CREATE_COMPLETE", a.Stacks("demo")["pool-b"])
 	// They follow once the cause is fixed.
 	a.OnResource(nil)
-	put(t, a, two(larger))
+	putSpec(t, a, two(larger))
 	require.Equal(t, "UPDATE_COMPLETE", a.Stacks("demo")["pool-b"])
 }
 
 // Only the bounds of a pool change. The size that an autoscaler chose within them stays, and so do the nodes.
 func TestResizingAPoolKeepsWhatAnAutoscalerChose(t *testing.T) {
 	a := harness.Start(t)
-	put(t, a, pooled("minSize: 1, maxSize: 5"))
+	putSpec(t, a, specWithPool("minSize: 1, maxSize: 5"))
 	a.Scale("demo", "a", 3)
 	before := a.Group("demo", "a")
 	for _, bounds := range [][]int{{2, 6}, {1, 4}, {0, 3}, {3, 9}} {
-		put(t, a, pooled(fmt.Sprintf("minSize: %d, maxSize: %d", bounds[0], bounds[1])))
+		putSpec(t, a, specWithPool(fmt.Sprintf("minSize: %d, maxSize: %d", bounds[0], bounds[1])))
 		after := a.Group("demo", "a")
 		require.Equal(t, []int{bounds[0], bounds[1], 3}, []int{after.Min, after.Max, after.Desired})
 		require.ElementsMatch(t, ids(before), ids(after))
 		clean(t, a, "demo")
 	}
-	put(t, a, pooled("minSize: 4, maxSize: 9"))
+	putSpec(t, a, specWithPool("minSize: 4, maxSize: 9"))
 	require.Equal(t, 4, a.Group("demo", "a").Desired, "the minimum of the spec")
 }

@@ -24,8 +24,8 @@ func duringChange(a *harness.Account, stack string, do func()) {
 	})
 }
 
-// made are the stacks whose changes were executed since a mark, in order.
-func made(a *harness.Account, mark int) (list []string) {
+// executedChanges are the stacks whose changes were executed since a mark, in order.
+func executedChanges(a *harness.Account, mark int) (list []string) {
 	for _, call := range a.Calls.Since(mark) {
 		if call.Action == "ExecuteChangeSet" {
 			list = append(list, strings.TrimPrefix(call.Resource, names.Stack("demo", "")))
@@ -74,7 +74,7 @@ func TestPoolsThatHaveNotBegunAreSuperseded(t *testing.T) {
 	a.Settle()
 	s := a.Status("demo")
 	require.Equal(t, status.Ready, s.Phase, s.Message)
-	require.Equal(t, []string{"addons", "addons"}, made(a, mark), "changed, then changed back; the pool never changed")
+	require.Equal(t, []string{"addons", "addons"}, executedChanges(a, mark), "changed, then changed back; the pool never changed")
 	clean(t, a, "demo")
 }
 
@@ -93,7 +93,7 @@ func TestPausedInTheMiddle(t *testing.T) {
 	mark := a.Calls.Mark()
 	a.Converge("demo")
 	a.Settle()
-	require.Empty(t, made(a, mark))
+	require.Empty(t, executedChanges(a, mark))
 	// The cluster converges after the pause ends.
 	a.Cluster("demo", "")
 	clean(t, a, "demo")
@@ -133,7 +133,7 @@ func TestNewerSpecDuringARoll(t *testing.T) {
 			a.Settle()
 			s := a.Status("demo")
 			require.Equal(t, test.phase, s.Phase, s.Message)
-			require.Equal(t, test.made, made(a, mark))
+			require.Equal(t, test.made, executedChanges(a, mark))
 			clean(t, a, "demo")
 		})
 	}

@@ -257,7 +257,7 @@ func TestVolumesOfDaemonSets(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld()
-			w.pods = []corev1.Pod{managed("DaemonSet", "agent")}
+			w.pods = []corev1.Pod{managedPod("DaemonSet", "agent")}
 			w.pods[0].Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: c.source}}
 			w.attach()
 			got, err := w.handler(start).Handle(t.Context(), sample(t, "drain-request-hook", nil))

@@ -101,8 +101,8 @@ func (w *world) waiting() {
 	w.pools["drover-demo-pool-workers"] = pool
 }
 
-// managed is a pod that a controller starts again.
-func managed(kind, name string) corev1.Pod {
+// managedPod is a pod that a controller starts again.
+func managedPod(kind, name string) corev1.Pod {
 	yes := true
 	return corev1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "shop", Name: name, UID: types.UID(name), OwnerReferences: []metav1.OwnerReference{{Kind: kind, Name: "x", Controller: &yes}},
@@ -149,8 +149,8 @@ func (w *world) serve(rw http.ResponseWriter, r *http.Request) {
 			http.Error(rw, err.Error(), http.StatusBadRequest)
 			return
 		}
-		w.node.Annotations = merged(w.node.Annotations, patch.Metadata.Annotations)
-		w.node.Labels = merged(w.node.Labels, patch.Metadata.Labels)
+		w.node.Annotations = mergePatch(w.node.Annotations, patch.Metadata.Annotations)
+		w.node.Labels = mergePatch(w.node.Labels, patch.Metadata.Labels)
 		if value, ok := patch.Spec["unschedulable"]; ok {
 			w.node.Spec.Unschedulable = value != nil && *value
 		}
@@ -170,7 +170,7 @@ func (w *world) serve(rw http.ResponseWriter, r *http.Request) {
 		w.evictions++
 		answer, w.pods = &w.pods[0], w.pods[1:]
 		if w.again {
-			next := w.evicted(answer.(*corev1.Pod))
+			next := w.replacementOf(answer.(*corev1.Pod))
 			w.pods = append(w.pods, next)
 		}
 	case r.URL.Path == "/api/v1/pods":
@@ -205,15 +205,15 @@ func (w *world) serve(rw http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(rw, `{"kind":%q,"apiVersion":%q,%s`, kinds[fmt.Sprintf("%T", answer)], version, body[1:])
 }
 
-// evicted returns the pod that replaces an evicted one.
-func (w *world) evicted(p *corev1.Pod) corev1.Pod {
+// replacementOf returns the pod that replaces an evicted one.
+func (w *world) replacementOf(p *corev1.Pod) corev1.Pod {
 	next := *p.DeepCopy()
 	next.Name, next.CreationTimestamp = fmt.Sprintf("web-%d", w.evictions), metav1.Now()
 	next.UID = types.UID(next.Name)
 	return next
 }
 
-func merged(into map[string]string, patch map[string]*string) map[string]string {
+func mergePatch(into map[string]string, patch map[string]*string) map[string]string {
 	into = maps.Clone(into)
 	if into == nil {
 		into = map[string]string{}

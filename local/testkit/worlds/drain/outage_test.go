@@ -108,7 +108,7 @@ func (h *hook) machine(input string) asl.Outcome {
 			if err := json.Unmarshal(task.Arguments, &arguments); err != nil {
 				return nil, err
 			}
-			if h.killed(arguments.Payload) {
+			if h.isKilled(arguments.Payload) {
 				return nil, &asl.Failure{Name: "Runtime.ExitError", Cause: "signal: killed"}
 			}
 			result, err := function.Handle(ctx, arguments.Payload)
@@ -120,8 +120,8 @@ func (h *hook) machine(input string) asl.Outcome {
 	})
 }
 
-// killed reports whether a call of the function is killed.
-func (h *hook) killed(in events.DrainRequest) bool {
+// isKilled reports whether a call of the function is killed.
+func (h *hook) isKilled(in events.DrainRequest) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.crashes > 0 && !in.Restore {
@@ -165,7 +165,7 @@ func TestOutages(t *testing.T) {
 			h.after(7*time.Hour, func() { h.openErr = nil })
 		}, 7 * time.Hour, "CONTINUE"},
 		"the function is killed again and again": {func(h *hook) { h.crashes = 20 }, 5 * time.Minute, "CONTINUE"},
-		"the function is killed for a day":       {func(h *hook) { h.broken(24 * time.Hour) }, 24 * time.Hour, "CONTINUE"},
+		"the function is killed for a day":       {func(h *hook) { h.crashFor(24 * time.Hour) }, 24 * time.Hour, "CONTINUE"},
 		"a pod never leaves, and the policy waits": {func(h *hook) {
 			h.waiting()
 		}, hookCap, "the hook ran out of time"},
@@ -179,7 +179,7 @@ func TestOutages(t *testing.T) {
 		}, 2 * time.Hour, "CONTINUE"},
 		"the function is killed longer than the timeout, with Continue": {func(h *hook) {
 			h.runs(drain.Continue)
-			h.broken(2 * time.Hour)
+			h.crashFor(2 * time.Hour)
 		}, 2 * time.Hour, "CONTINUE"},
 		"an outage during the drain, with Continue": {func(h *hook) {
 			h.blockedUntil(2*time.Hour, drain.Continue)
@@ -187,7 +187,7 @@ func TestOutages(t *testing.T) {
 		}, 2 * time.Hour, "CONTINUE"},
 		"the function is killed during the drain, with Continue": {func(h *hook) {
 			h.blockedUntil(2*time.Hour, drain.Continue)
-			h.after(5*time.Minute, func() { h.broken(115 * time.Minute) })
+			h.after(5*time.Minute, func() { h.crashFor(115 * time.Minute) })
 		}, 2 * time.Hour, "CONTINUE"},
 		"an outage longer than the timeout, with Force: a block of seconds": {func(h *hook) {
 			h.blockedAfter(2*time.Hour, drain.Force)
@@ -259,14 +259,14 @@ func TestOutages(t *testing.T) {
 // https://docs.aws.amazon.com/step-functions/latest/dg/service-quotas.html#service-limits-state-machine-executions
 func TestExecutionHistoryLimit(t *testing.T) {
 	for name, world := range map[string]func(*hook){
-		"a pod is evicted again and again": func(h *hook) { h.pods, h.again = []corev1.Pod{managed("ReplicaSet", "web")}, true },
+		"a pod is evicted again and again": func(h *hook) { h.pods, h.again = []corev1.Pod{managedPod("ReplicaSet", "web")}, true },
 		"every other call fails": func(h *hook) {
-			h.pods, h.again, h.every = []corev1.Pod{managed("ReplicaSet", "web")}, true, 5
+			h.pods, h.again, h.every = []corev1.Pod{managedPod("ReplicaSet", "web")}, true, 5
 		},
 		"a pod never leaves": func(h *hook) { h.waiting() },
 		"a pod terminates for ever": func(h *hook) {
 			at := metav1.NewTime(h.start.Add(100 * time.Hour))
-			h.pods = []corev1.Pod{managed("ReplicaSet", "web")}
+			h.pods = []corev1.Pod{managedPod("ReplicaSet", "web")}
 			h.pods[0].DeletionTimestamp = &at
 		},
 		"the API server never answers": func(h *hook) { h.down = func() bool { return true } },
@@ -286,15 +286,15 @@ func TestExecutionHistoryLimit(t *testing.T) {
 	}
 }
 
-// broken makes every call of the function crash for some time.
-func (h *hook) broken(after time.Duration) {
+// crashFor makes every call of the function crash for some time.
+func (h *hook) crashFor(after time.Duration) {
 	h.crashes = 1 << 20
 	h.after(after, func() { h.crashes = 0 })
 }
 
 // runs adds two pods that nothing blocks, and sets the policy.
 func (h *hook) runs(then events.OnTimeout) {
-	h.pods, h.evicted = []corev1.Pod{managed("ReplicaSet", "a"), managed("ReplicaSet", "b")}, 2
+	h.pods, h.evicted = []corev1.Pod{managedPod("ReplicaSet", "a"), managedPod("ReplicaSet", "b")}, 2
 	h.pools["drover-demo-pool-workers"].Drain.OnTimeout = then
 }
 
@@ -305,7 +305,7 @@ func (h *hook) blockedUntil(after time.Duration, then events.OnTimeout) {
 	}
 	h.pools["drover-demo-pool-workers"].Drain.OnTimeout = then
 	h.after(after, func() {
-		h.pods = []corev1.Pod{managed("ReplicaSet", "a")}
+		h.pods = []corev1.Pod{managedPod("ReplicaSet", "a")}
 	})
 }
 

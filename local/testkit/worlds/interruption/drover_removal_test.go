@@ -20,8 +20,8 @@ import (
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
-// removed removes drover, and deploys it again after a while. The schedules then start the sweep and the audit.
-func (l *life) removed(absence time.Duration) {
+// removeDrover removes drover, and deploys it again after a while. The schedules then start the sweep and the audit.
+func (l *life) removeDrover(absence time.Duration) {
 	l.T.Helper()
 	l.Undeploy()
 	time.Sleep(absence)
@@ -66,7 +66,7 @@ func TestRemovalDuringARoll(t *testing.T) {
 				before := l.Group("demo", "a")
 				l.Converge("demo", "a")
 				l.WaitForGroup(func(g pool.Group) bool { return hold && len(g.Draining()) > 0 || !hold && len(g.Instances) > 2 })
-				l.removed(test.absence)
+				l.removeDrover(test.absence)
 				l.BlockPods(false)
 				l.RunSchedules(3)
 				l.RequireRenewed(before, 2)
@@ -84,7 +84,7 @@ func TestRemovalForAnHourDuringARoll(t *testing.T) {
 		before := l.Group("demo", "a")
 		l.Converge("demo", "a")
 		l.WaitForGroup(func(g pool.Group) bool { return len(g.Instances) > 2 })
-		l.removed(time.Hour)
+		l.removeDrover(time.Hour)
 		l.RunSchedules(3)
 		l.RequirePhase(status.Ready)
 		l.RequireRenewed(before, 3) // the failed rollback left the node that CloudFormation had added for the batch
@@ -119,7 +119,7 @@ func TestLongRemovalDuringARoll(t *testing.T) {
 		before := l.Group("demo", "a")
 		l.Converge("demo", "a")
 		l.WaitForGroup(func(g pool.Group) bool { return len(g.Instances) > 2 })
-		l.removed(6 * time.Hour)
+		l.removeDrover(6 * time.Hour)
 		after := l.Group("demo", "a")
 		for _, old := range before.Instances {
 			i := slices.IndexFunc(after.Instances, func(i pool.Instance) bool { return i.ID == old.ID })
@@ -135,7 +135,7 @@ func TestLongRemovalDuringARoll(t *testing.T) {
 func TestRemovalDuringADrain(t *testing.T) {
 	runWithFaults(t, func(l *life, _ *faults.Engine) {
 		drained := l.StartDrain(lives.TwoNodes)
-		l.removed(shortAbsence)
+		l.removeDrover(shortAbsence)
 		require.Equal(t, []string{drained}, l.Group("demo", "a").Draining())
 		l.Sweep()
 		time.Sleep(time.Minute)
@@ -157,7 +157,7 @@ func TestRemovalDuringAnUpgrade(t *testing.T) {
 				l.StartUpgrade(events.Upgrade{Release: "r2"})
 				l.WaitForStep(kind)
 				time.Sleep(time.Minute)
-				l.removed(shortAbsence)
+				l.removeDrover(shortAbsence)
 				l.RunSchedules(6)
 				l.RequireUpgraded()
 			})
@@ -171,7 +171,7 @@ func TestRemovalDuringADeletion(t *testing.T) {
 		l.Remove("clusters/demo.yaml", "")
 		time.Sleep(time.Minute)
 		require.NotEmpty(t, l.Stacks("demo"))
-		l.removed(shortAbsence)
+		l.removeDrover(shortAbsence)
 		l.RunSchedules(1)
 		l.RequirePhase(status.Deleted)
 		require.Empty(t, l.Stacks("demo"))

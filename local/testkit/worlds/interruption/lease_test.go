@@ -86,7 +86,7 @@ func TestFormerHolderChangesNothing(t *testing.T) {
 				stolen := false
 				t.Run(fmt.Sprintf("%s: %s, before call %d", name, function, number), func(t *testing.T) {
 					run(t, func(a *life) {
-						stolen = a.robbed(function, number, test.before, test.after, test.phase)
+						stolen = a.stealLease(function, number, test.before, test.after, test.phase)
 					})
 				})
 				if t.Failed() || !stolen && number > 3 {
@@ -98,8 +98,8 @@ func TestFormerHolderChangesNothing(t *testing.T) {
 	}
 }
 
-// robbed runs a life whose lease is taken just before the numbered call of a function, and reports whether it was.
-func (l *life) robbed(function string, number int, before, after string, phase status.Phase) (stolen bool) {
+// stealLease runs a life whose lease is taken just before the numbered call of a function, and reports whether it was.
+func (l *life) stealLease(function string, number int, before, after string, phase status.Phase) (stolen bool) {
 	t := l.T
 	l.Cluster("demo", before)
 	if after == "" {

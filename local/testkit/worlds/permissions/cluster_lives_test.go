@@ -200,13 +200,13 @@ var clusterLives = map[string]func(*life){
 		l.SweepForAnHour()
 	},
 	"an execution that is stopped, and swept up": func(l *life) {
-		l.stopped()
+		l.stopExecution()
 		l.RequirePhase(status.Failed)
 		l.SweepForAnHour()
 		l.RequirePhase(status.Ready)
 	},
 	"an execution that is stopped, and another": func(l *life) {
-		l.stopped()
+		l.stopExecution()
 		l.ConvergeAgain()
 		l.RequirePhase(status.Ready)
 	},

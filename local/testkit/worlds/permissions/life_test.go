@@ -77,8 +77,8 @@ func (l *life) loseControlPlaneEvent() {
 	}
 }
 
-// stopped creates a cluster whose execution an operator stops while it waits for the control plane.
-func (l *life) stopped() {
+// stopExecution creates a cluster whose execution an operator stops while it waits for the control plane.
+func (l *life) stopExecution() {
 	l.loseControlPlaneEvent()
 	l.States.StopAll("Aborted", "by an operator")
 	l.Events.Decide(nil)

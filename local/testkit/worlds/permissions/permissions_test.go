@@ -221,8 +221,8 @@ func (p *probe) Errorf(format string, args ...any) {
 }
 func (p *probe) FailNow() { runtime.Goexit() }
 
-// lived is the result of a life.
-type lived struct {
+// lifeResult is the result of a life.
+type lifeResult struct {
 	// all permissions, and how often each was used.
 	all  map[string]permission
 	used map[permission]int
@@ -238,7 +238,7 @@ type lived struct {
 }
 
 // complains reports whether users can see that a permission is missing.
-func (l lived) complains() bool { return mentionsDenial(l.reported) || len(l.failures) > 0 }
+func (l lifeResult) complains() bool { return mentionsDenial(l.reported) || len(l.failures) > 0 }
 
 func mentionsDenial(text string) bool {
 	return slices.ContainsFunc([]string{"AccessDenied", "Access Denied", "not authorized"}, func(words string) bool {
@@ -246,8 +246,8 @@ func mentionsDenial(text string) bool {
 	})
 }
 
-// agreed returns the common part of two states. Simultaneous events happen in any order, so some of the final state differs.
-func agreed(a, b map[string]string) map[string]string {
+// commonPart returns the common part of two states. Simultaneous events happen in any order, so some of the final state differs.
+func commonPart(a, b map[string]string) map[string]string {
 	same := map[string]string{}
 	for what, value := range a {
 		if other, ok := b[what]; ok && other == value {
@@ -258,7 +258,7 @@ func agreed(a, b map[string]string) map[string]string {
 }
 
 // otherwise lists the objects whose final state differs from the agreed one.
-func (l lived) otherwise(agreed map[string]string) (list []string) {
+func (l lifeResult) otherwise(agreed map[string]string) (list []string) {
 	for what, value := range agreed {
 		if l.state[what] != value {
 			list = append(list, what)
@@ -268,7 +268,7 @@ func (l lived) otherwise(agreed map[string]string) (list []string) {
 }
 
 // live runs a life without one permission, in virtual time.
-func live(t *testing.T, run func(*life), less permission) (out lived) {
+func live(t *testing.T, run func(*life), less permission) (out lifeResult) {
 	out.used = map[permission]int{}
 	var taken *iam.Policy
 	if less != (permission{}) {
@@ -391,7 +391,7 @@ func (l *life) histories() string {
 }
 
 func TestEveryPermissionIsNeeded(t *testing.T) {
-	runs := make(map[string]lived, len(allLives))
+	runs := make(map[string]lifeResult, len(allLives))
 	var mu sync.Mutex
 	t.Run("with all of them every life is refused nothing", func(t *testing.T) {
 		for name, run := range allLives {
@@ -401,7 +401,7 @@ func TestEveryPermissionIsNeeded(t *testing.T) {
 				require.Empty(t, l.failures, "%s %s", l.reported, l.log)
 				require.Empty(t, l.refused)
 				require.False(t, l.complains(), "%s", l.reported)
-				l.state = agreed(l.state, once.state)
+				l.state = commonPart(l.state, once.state)
 				require.NotEmpty(t, l.state)
 				mu.Lock()
 				defer mu.Unlock()
@@ -414,7 +414,7 @@ func TestEveryPermissionIsNeeded(t *testing.T) {
 	}
 	var needed []permission
 	for _, p := range permissionsOf(runs) {
-		used := slices.ContainsFunc(slices.Collect(maps.Values(runs)), func(l lived) bool { return l.used[p] > 0 })
+		used := slices.ContainsFunc(slices.Collect(maps.Values(runs)), func(l lifeResult) bool { return l.used[p] > 0 })
 		switch {
 		case p.role == cloudFormation && used: // the handlers on AWS may use it in further ways
 			needed = append(needed, p)
@@ -450,14 +450,14 @@ func TestEveryPermissionIsNeeded(t *testing.T) {
 		for _, p := range needed {
 			t.Run(p.String(), func(t *testing.T) {
 				t.Parallel()
-				require.True(t, missed(t, runs, p), "no life that uses it is refused it and goes wrong")
+				require.True(t, isMissed(t, runs, p), "no life that uses it is refused it and goes wrong")
 			})
 		}
 	})
 }
 
 // permissionsOf lists all permissions, in order.
-func permissionsOf(runs map[string]lived) []permission {
+func permissionsOf(runs map[string]lifeResult) []permission {
 	for _, l := range runs {
 		list := slices.Collect(maps.Values(l.all))
 		slices.SortFunc(list, func(a, b permission) int { return strings.Compare(a.String(), b.String()) })
@@ -466,9 +466,9 @@ func permissionsOf(runs map[string]lived) []permission {
 	return nil
 }
 
-// missed reports whether a life without the permission is denied a call and ends differently. It tries the fastest life first.
+// isMissed reports whether a life without the permission is denied a call and ends differently. It tries the fastest life first.
 // A life that ends differently without that denial proves nothing.
-func missed(t *testing.T, runs map[string]lived, p permission) bool {
+func isMissed(t *testing.T, runs map[string]lifeResult, p permission) bool {
 	var with []string
 	for name, l := range runs {
 		if l.used[p] > 0 {
@@ -487,7 +487,7 @@ func missed(t *testing.T, runs map[string]lived, p permission) bool {
 			}
 			// The difference proves the need only if it never occurs with all permissions.
 			if len(l.otherwise(runs[name].state)) > 0 &&
-				len(l.otherwise(agreed(runs[name].state, live(t, allLives[name], permission{}).state))) > 0 {
+				len(l.otherwise(commonPart(runs[name].state, live(t, allLives[name], permission{}).state))) > 0 {
 				return true
 			}
 		}

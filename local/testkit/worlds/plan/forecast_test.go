@@ -39,7 +39,7 @@ func forecast(t *testing.T, a *harness.Account, spec string) planner.Forecast {
 	f, err := h.Forecast(t.Context(), "demo")
 	require.NoError(t, err)
 	events := func(call string) bool { return strings.HasPrefix(call, "stackevent ") } // of an upgrade in flight
-	require.Empty(t, slices.DeleteFunc(written(a, mark), events), "a forecast only reads")
+	require.Empty(t, slices.DeleteFunc(mutatingCalls(a, mark), events), "a forecast only reads")
 	return f
 }
 
@@ -60,13 +60,13 @@ func TestForecast(t *testing.T) {
 		require.False(t, f.Creates)
 	})
 	t.Run("has the upgrade that waits for its window, and it does", func(t *testing.T) {
-		f := forecast(t, a, of("r2", closed(now)))
+		f := forecast(t, a, of("r2", closedWindow(now)))
 		require.Equal(t, r1, plain(f.Upgrade.From))
 		require.Equal(t, r2, plain(f.Upgrade.To))
 		require.False(t, f.Upgrade.Now)
 		require.Equal(t, upgrade.WaitsForWindow, f.Upgrade.Message)
 		require.True(t, f.Upgrade.At.After(now))
-		a.Upload("clusters/demo.yaml", of("r2", closed(now)))
+		a.Upload("clusters/demo.yaml", of("r2", closedWindow(now)))
 		a.Settle()
 		require.Equal(t, status.UpgradeScheduled, a.Status("demo").Upgrade.Phase)
 		require.Equal(t, f.Upgrade.At, *a.Status("demo").Upgrade.At)
@@ -105,7 +105,7 @@ func TestForecast(t *testing.T) {
 		a.Upload("clusters/demo.yaml", of("r2", ""))
 		a.Settle()
 		require.Len(t, upgrades(a), 1)
-		require.Equal(t, "r2 1.36 new nodes", is(a))
+		require.Equal(t, "r2 1.36 new nodes", clusterLine(a))
 		require.Nil(t, forecast(t, a, of("r2", "")).Upgrade, "it was made")
 	})
 }

@@ -19,8 +19,8 @@ func empty(more string) string {
 	return strings.Replace(harness.Spec("demo", more), "minSize: 1", "minSize: 0", 1)
 }
 
-// converged waits until a spec is what the cluster is.
-func converged(t *testing.T, a *harness.Account, spec string) *status.Status {
+// awaitConverged waits until a spec is what the cluster is.
+func awaitConverged(t *testing.T, a *harness.Account, spec string) *status.Status {
 	a.Upload("clusters/demo.yaml", spec)
 	a.Settle()
 	s := a.Status("demo")
@@ -34,7 +34,7 @@ func TestAddonsWaitWithoutANode(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a := harness.Start(t)
 			a.Upload("releases/r1.yaml", harness.Release())
-			s := converged(t, a, spec)
+			s := awaitConverged(t, a, spec)
 			require.NotContains(t, a.Stacks("demo"), names.NodeAddons)
 			waits := s.Condition(status.AddonsDeployed)
 			require.Equal(t, "False NoNodes", waits.Status+" "+waits.Reason)
@@ -43,10 +43,10 @@ func TestAddonsWaitWithoutANode(t *testing.T) {
 			mark := a.Calls.Mark()
 			a.Converge("demo")
 			a.Settle()
-			require.Empty(t, written(a, mark), "and waiting costs nothing")
+			require.Empty(t, mutatingCalls(a, mark), "and waiting costs nothing")
 
 			// A spec that requests a node creates both.
-			s = converged(t, a, harness.Spec("demo", ""))
+			s = awaitConverged(t, a, harness.Spec("demo", ""))
 			require.Equal(t, "CREATE_COMPLETE", a.Stacks("demo")[names.NodeAddons])
 			require.Equal(t, "True", s.Condition(status.AddonsDeployed).Status)
 		})
@@ -56,7 +56,7 @@ func TestAddonsWaitWithoutANode(t *testing.T) {
 func TestAddonsAreCreatedWithTheFirstNode(t *testing.T) {
 	a := harness.Start(t)
 	a.Upload("releases/r1.yaml", harness.Release())
-	converged(t, a, empty(""))
+	awaitConverged(t, a, empty(""))
 	a.Scale("demo", "a", 1)
 	a.Settle()
 	p, _, _, err := a.Functions.Planner.Preview(context.Background(), "demo")
@@ -71,12 +71,12 @@ func TestAddonsAreCreatedWithTheFirstNode(t *testing.T) {
 func TestAddonsThatAreDeployedStayWhenTheLastNodeGoes(t *testing.T) {
 	a := harness.Start(t)
 	a.Cluster("demo", "")
-	converged(t, a, empty(""))
+	awaitConverged(t, a, empty(""))
 	a.Scale("demo", "a", 0)
 	a.Settle()
 	before := a.Stack("demo", names.NodeAddons).Tags[names.TagChecksum]
 	other := "  addons: [{name: coredns, version: v1.12.4-eksbuild.1}]\n"
-	s := converged(t, a, empty(other))
+	s := awaitConverged(t, a, empty(other))
 	require.Equal(t, before, a.Stack("demo", names.NodeAddons).Tags[names.TagChecksum], "another version waits for a node")
 	require.Equal(t, "False", s.Condition(status.AddonsDeployed).Status)
 	a.Scale("demo", "a", 1)
@@ -92,6 +92,6 @@ func TestAddonsThatAreDeployedStayWhenTheLastNodeGoes(t *testing.T) {
 	without := strings.NewReplacer("name: r1", "name: r2", "    - {name: coredns, version: v1.13.2-eksbuild.1}\n", "").
 		Replace(harness.Release())
 	a.Upload("releases/r2.yaml", without)
-	converged(t, a, strings.Replace(empty(""), "name: r1", "name: r2", 1))
+	awaitConverged(t, a, strings.Replace(empty(""), "name: r1", "name: r2", 1))
 	require.NotContains(t, a.Stacks("demo"), names.NodeAddons)
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// written returns drover's mutating calls since a mark, except those that record the verdict of an uploaded release.
-func written(a *harness.Account, mark int) []string {
+// mutatingCalls returns drover's mutating calls since a mark, except those that record the verdict of an uploaded release.
+func mutatingCalls(a *harness.Account, mark int) []string {
 	var calls []string
 	for _, call := range a.Calls.Since(mark) {
 		by := harness.CalledBy(call)
@@ -36,7 +36,7 @@ func TestUnchangedClusterCostsNoMutatingCall(t *testing.T) {
 	x := a.Converge("demo")
 	a.Settle()
 	require.Equal(t, "SUCCEEDED", a.Execution(x).Status)
-	require.Empty(t, written(a, mark))
+	require.Empty(t, mutatingCalls(a, mark))
 	require.Equal(t, before, a.Status("demo"))
 	require.Len(t, a.Verdicts(), 1, "no new verdict")
 }
@@ -131,11 +131,11 @@ func TestReleases(t *testing.T) {
 		a.Upload("releases/r1.yaml", strings.Replace(harness.Release(), "v1.13.2-eksbuild.1", "v1.12.4-eksbuild.1", 1))
 		a.Converge("demo")
 		a.Settle()
-		require.Empty(t, written(a, mark))
+		require.Empty(t, mutatingCalls(a, mark))
 		a.Remove("releases/r1.yaml", "")
 		a.Converge("demo")
 		a.Settle()
-		require.Empty(t, written(a, mark))
+		require.Empty(t, mutatingCalls(a, mark))
 		require.Equal(t, status.Ready, a.Status("demo").Phase)
 		// A new spec that names the same release keeps the content that was pinned.
 		a.Upload("clusters/demo.yaml", harness.Spec("demo", "  tags: {team: b}\n"))
@@ -189,7 +189,7 @@ func TestReplacementsOfWhatHoldsStateAreRefusedByName(t *testing.T) {
 			require.Equal(t, "ChangeRefused", s.Condition(status.Converged).Reason)
 			require.Contains(t, s.Message, test.field)
 			require.Equal(t, before, a.Stacks("demo"))
-			for _, call := range written(a, mark) {
+			for _, call := range mutatingCalls(a, mark) {
 				require.NotContains(t, call, "cloudformation:")
 				require.NotContains(t, call, "leases/")
 			}
@@ -272,7 +272,7 @@ func TestLeaseOfADeadHolderIsTaken(t *testing.T) {
 		"stackevent states:SendTaskSuccess arn:aws:states:eu-central-1:111122223333:stateMachine:drover-converge",
 		"stackevent s3:DeleteObject arn:aws:s3:::" + harness.StateBucket + "/waiters/drover-demo-network.json",
 		"stackevent s3:PutObject arn:aws:s3:::" + harness.StateBucket + "/status/clusters/demo.json",
-	}, written(a, mark))
+	}, mutatingCalls(a, mark))
 	require.Equal(t, status.Ready, a.Status("demo").Phase)
 	for _, stack := range a.Status("demo").Stacks {
 		require.Equal(t, a.Stacks("demo")[stack.Name], stack.Status, stack.Name)

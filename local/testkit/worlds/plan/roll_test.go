@@ -51,7 +51,7 @@ func TestRollByHand(t *testing.T) {
 	mark := a.Calls.Mark()
 	a.Converge("demo")
 	a.Settle()
-	require.Empty(t, written(a, mark), "once")
+	require.Empty(t, mutatingCalls(a, mark), "once")
 	require.Equal(t, "2", version(t, a))
 }
 
@@ -75,7 +75,7 @@ func refusal(t *testing.T, a *harness.Account, message string, pools ...string) 
 	}, after.Condition(status.RequestAccepted))
 	require.False(t, after.Condition(status.RequestAccepted).LastTransitionTime.Before(a.Execution(x).Started),
 		"it is the answer to this request")
-	calls := written(a, mark)
+	calls := mutatingCalls(a, mark)
 	require.Len(t, calls, 1)
 	require.True(t, strings.HasSuffix(calls[0], "/"+names.Status("demo")), calls[0])
 	for _, s := range []*status.Status{before, after} {
@@ -229,7 +229,7 @@ func TestRollAtATime(t *testing.T) {
 	a.Converge("demo")
 	require.NoError(t, a.SweepNow())
 	a.Settle()
-	require.Empty(t, written(a, mark), "the time is scheduled and not reached")
+	require.Empty(t, mutatingCalls(a, mark), "the time is scheduled and not reached")
 	require.Equal(t, "1", version(t, a))
 
 	now = at.Add(time.Minute)

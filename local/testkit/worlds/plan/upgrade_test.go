@@ -40,8 +40,8 @@ func began(t *testing.T, more string) *harness.Account {
 	return a
 }
 
-// is describes release, version and nodes of the cluster in one line.
-func is(a *harness.Account) string {
+// clusterLine describes release, version and nodes of the cluster in one line.
+func clusterLine(a *harness.Account) string {
 	control := a.Stack("demo", names.ControlPlane)
 	release, _, _ := strings.Cut(control.Tags[names.TagRelease], "@")
 	image := a.Stack("demo", "pool-a").Outputs["ImageId"]
@@ -70,8 +70,8 @@ func upgradeNotices(a *harness.Account) (upgrades []string) {
 	return upgrades
 }
 
-// closed is a window that is not open now, and opens in five hours.
-func closed(now time.Time) string {
+// closedWindow is a window that is not open now, and opens in five hours.
+func closedWindow(now time.Time) string {
 	return fmt.Sprintf("  upgrade: {window: {start: %q, duration: 4h}}\n", now.UTC().Add(5*time.Hour).Format("15:04"))
 }
 
@@ -81,7 +81,7 @@ func TestAnotherReleaseIsAnUpgrade(t *testing.T) {
 	a.Settle()
 	s := a.Status("demo")
 	require.Equal(t, status.Ready, s.Phase, s.Message)
-	require.Equal(t, "r2 1.36 new nodes", is(a))
+	require.Equal(t, "r2 1.36 new nodes", clusterLine(a))
 	require.Equal(t, "r2", s.Release)
 	require.Len(t, upgrades(a), 1)
 	require.Equal(t, "SUCCEEDED", upgrades(a)[0].Status)
@@ -95,7 +95,7 @@ func TestAnotherReleaseIsAnUpgrade(t *testing.T) {
 	mark := a.Calls.Mark()
 	a.Converge("demo")
 	a.Settle()
-	require.Empty(t, written(a, mark), "another converge changes nothing")
+	require.Empty(t, mutatingCalls(a, mark), "another converge changes nothing")
 	require.Len(t, upgrades(a), 1, "one upgrade")
 }
 
@@ -104,13 +104,13 @@ func TestSpecWaitsForItsWindow(t *testing.T) {
 	now := time.Now()
 	a.Functions.Plan.Now = func() time.Time { return now }
 	a.Functions.Sweep.Now = func() time.Time { return now }
-	a.Upload("clusters/demo.yaml", of("r2", closed(now)+"  tags: {team: b}\n"))
+	a.Upload("clusters/demo.yaml", of("r2", closedWindow(now)+"  tags: {team: b}\n"))
 	a.Settle()
 	s := a.Status("demo")
 	require.Equal(t, status.Ready, s.Phase, s.Message)
 	require.Contains(t, s.Message, "except its release: the upgrade to release r2 (Kubernetes 1.36) begins within five minutes of ")
 	require.Equal(t, status.ReasonUpgradeScheduled, s.Condition(status.Converged).Reason)
-	require.Equal(t, "r1 1.35 old nodes", is(a))
+	require.Equal(t, "r1 1.35 old nodes", clusterLine(a))
 	require.Equal(t, "b", a.Stack("demo", "network").Tags["team"], "unrelated changes continue")
 	require.Equal(t, status.UpgradeScheduled, s.Upgrade.Phase)
 	require.Equal(t, []string{"Scheduled"}, upgradeNotices(a), "in advance")
@@ -120,24 +120,24 @@ func TestSpecWaitsForItsWindow(t *testing.T) {
 	a.Converge("demo")
 	require.NoError(t, a.SweepNow())
 	a.Settle()
-	require.Empty(t, written(a, mark))
+	require.Empty(t, mutatingCalls(a, mark))
 
 	t.Run("reverted, it does not begin", func(t *testing.T) {
-		a.Upload("clusters/demo.yaml", of("r1", closed(now)))
+		a.Upload("clusters/demo.yaml", of("r1", closedWindow(now)))
 		a.Settle()
 		require.Nil(t, a.Status("demo").Upgrade)
 		require.Equal(t, []string{"Scheduled", "Cancelled"}, upgradeNotices(a))
 		require.Equal(t, "True", a.Status("demo").Condition(status.Converged).Status)
 	})
 	t.Run("when its time comes it begins, once", func(t *testing.T) {
-		a.Upload("clusters/demo.yaml", of("r2", closed(now)))
+		a.Upload("clusters/demo.yaml", of("r2", closedWindow(now)))
 		a.Settle()
 		now = a.Status("demo").Upgrade.At.Add(time.Minute)
 		for range 3 {
 			require.NoError(t, a.SweepNow())
 			a.Settle()
 		}
-		require.Equal(t, "r2 1.36 new nodes", is(a))
+		require.Equal(t, "r2 1.36 new nodes", clusterLine(a))
 		require.Len(t, upgrades(a), 1)
 		require.Empty(t, dues(t, a))
 	})
@@ -162,7 +162,7 @@ func TestUsedReleaseIsDeleted(t *testing.T) {
 		a.Events.Deliver(e)
 	}
 	a.Settle()
-	require.Equal(t, "r2 1.36 new nodes", is(a))
+	require.Equal(t, "r2 1.36 new nodes", clusterLine(a))
 	require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
 }
 
@@ -172,7 +172,7 @@ func TestUntaggedControlPlaneKeepsItsRelease(t *testing.T) {
 	// lose removes the tags, except the one that permits drover to change the stack, and requires that a converge restores them.
 	lose := func(t *testing.T, a *harness.Account) {
 		t.Helper()
-		was, nodes, before := a.Stack("demo", names.ControlPlane).Tags, a.Group("demo", "a").Instances, is(a)
+		was, nodes, before := a.Stack("demo", names.ControlPlane).Tags, a.Group("demo", "a").Instances, clusterLine(a)
 		require.NoError(t, a.Retag("drover-demo-control-plane", func(tags map[string]string) {
 			clear(tags)
 			tags[names.TagCluster] = "demo"
@@ -184,7 +184,7 @@ func TestUntaggedControlPlaneKeepsItsRelease(t *testing.T) {
 		require.Len(t, p.Changes, 1, "%+v", p.Changes)
 		a.Converge("demo")
 		a.Settle()
-		require.Equal(t, before, is(a))
+		require.Equal(t, before, clusterLine(a))
 		require.Equal(t, was[names.TagRelease], a.Stack("demo", names.ControlPlane).Tags[names.TagRelease])
 		require.Equal(t, nodes, a.Group("demo", "a").Instances)
 		require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
@@ -193,7 +193,7 @@ func TestUntaggedControlPlaneKeepsItsRelease(t *testing.T) {
 		a := began(t, "")
 		a.Upgrade(events.Upgrade{Cluster: "demo", Release: "r2"})
 		a.Settle()
-		require.Equal(t, "r2 1.36 new nodes", is(a))
+		require.Equal(t, "r2 1.36 new nodes", clusterLine(a))
 		lose(t, a)
 	})
 	t.Run("in the middle of one", func(t *testing.T) {
@@ -205,7 +205,7 @@ func TestUntaggedControlPlaneKeepsItsRelease(t *testing.T) {
 	})
 	t.Run("before its first, which waits", func(t *testing.T) {
 		a := began(t, "")
-		a.Upload("clusters/demo.yaml", of("r2", closed(time.Now())))
+		a.Upload("clusters/demo.yaml", of("r2", closedWindow(time.Now())))
 		a.Settle()
 		lose(t, a)
 		require.Equal(t, status.UpgradeScheduled, a.Status("demo").Upgrade.Phase)
@@ -255,7 +255,7 @@ func TestSpecChangesDuringAnUpgrade(t *testing.T) {
 			a.Converge("demo")
 			a.Settle()
 			require.Equal(t, test.ends, upgrades(a)[0].Status, upgrades(a)[0].Cause)
-			require.Equal(t, test.is, is(a), a.Status("demo").Message)
+			require.Equal(t, test.is, clusterLine(a), a.Status("demo").Message)
 		})
 	}
 }
@@ -267,7 +267,7 @@ func TestTwoReleasesRequestedAtOnce(t *testing.T) {
 	a.Settle()
 	a.Converge("demo")
 	a.Settle()
-	require.Equal(t, "r3 1.36 new nodes", is(a), a.Status("demo").Message)
+	require.Equal(t, "r3 1.36 new nodes", clusterLine(a), a.Status("demo").Message)
 	running := 0
 	for _, x := range upgrades(a) {
 		if x.Status == "SUCCEEDED" {
@@ -291,7 +291,7 @@ func TestUpgradesThatCannotBe(t *testing.T) {
 			a.Settle()
 			require.Contains(t, a.Status("demo").Condition(status.SpecAccepted).Message, test.want)
 			require.Empty(t, upgrades(a))
-			require.Equal(t, "r1 1.35 old nodes", is(a))
+			require.Equal(t, "r1 1.35 old nodes", clusterLine(a))
 		})
 	}
 }
@@ -304,7 +304,7 @@ func TestStoppedUpgrade(t *testing.T) {
 		a.Upload("clusters/demo.yaml", of("r1", "  tags: {team: "+tags+"}\n"))
 		a.Settle()
 		require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
-		require.Equal(t, "r1 1.36 old nodes", is(a))
+		require.Equal(t, "r1 1.36 old nodes", clusterLine(a))
 		require.Equal(t, tags, a.Stack("demo", "pool-a").Tags["team"])
 	}
 	require.Len(t, upgrades(a), 0, "the upgrade does not resume by itself")
@@ -336,7 +336,7 @@ func stoppedAfterTheControlPlane(t *testing.T, a *harness.Account) *upgrade.Reco
 	require.NoError(t, err)
 	a.Converge("demo")
 	a.Settle()
-	require.Equal(t, "r1 1.36 old nodes", is(a))
+	require.Equal(t, "r1 1.36 old nodes", clusterLine(a))
 	require.Equal(t, status.Upgrading, a.Status("demo").Phase)
 	r.State, r.Step = upgrade.Stopped, 1
 	_, err = a.State().PutUpgrade(t.Context(), "demo", r, etag)
@@ -356,7 +356,7 @@ func TestUpgradeOfAnEarlierClusterIsIgnored(t *testing.T) {
 	a.Upload("clusters/demo.yaml", of("r2", "  upgrade: {exclusions: [{from: \"2020-01-01T00:00:00Z\", until: \"2100-01-01T00:00:00Z\"}]}\n"))
 	a.Settle()
 	s := a.Status("demo")
-	require.Equal(t, "r1 1.36 old nodes", is(a), "its open step was that of the nodes")
+	require.Equal(t, "r1 1.36 old nodes", clusterLine(a), "its open step was that of the nodes")
 	require.Equal(t, status.Ready, s.Phase, s.Message)
 	require.Equal(t, status.UpgradeScheduled, s.Upgrade.Phase, "the cluster's own waits for its time")
 }
@@ -405,7 +405,7 @@ func TestUpgradesThatAreRefused(t *testing.T) {
 			a.Converge("demo")
 			require.NoError(t, a.AuditNow())
 			a.Settle()
-			require.Empty(t, written(a, mark))
+			require.Empty(t, mutatingCalls(a, mark))
 
 			a.Upload("clusters/demo.yaml", of("r1", ""))
 			a.Settle()

@@ -10,8 +10,8 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// tainted is a cluster whose only pool has a taint.
-func tainted(more string) string {
+// taintedCluster is a cluster whose only pool has a taint.
+func taintedCluster(more string) string {
 	return strings.Replace(harness.Spec("demo", more), "maxSize: 3",
 		"maxSize: 3, taints: [{key: dedicated, value: batch, effect: NoSchedule}]", 1)
 }
@@ -19,7 +19,7 @@ func tainted(more string) string {
 func TestWarnings(t *testing.T) {
 	t.Run("an upload records them before it is planned", func(t *testing.T) {
 		a := harness.Start(t)
-		a.Upload("clusters/demo.yaml", tainted("")) // whose release is not there
+		a.Upload("clusters/demo.yaml", taintedCluster("")) // whose release is not there
 		a.Settle()
 		s := a.Status("demo")
 		require.Equal(t, status.ReasonReleaseUnusable, s.Condition(status.SpecAccepted).Reason)
@@ -31,21 +31,21 @@ func TestWarnings(t *testing.T) {
 		a := harness.Start(t)
 		a.Upload("releases/r1.yaml", strings.Replace(harness.Release(), "  templateVersion",
 			"    - {name: metrics-server, version: v0.8.1-eksbuild.1}\n  templateVersion", 1))
-		s := converged(t, a, tainted(""))
+		s := awaitConverged(t, a, taintedCluster(""))
 		require.Contains(t, s.Condition(status.AddonsSchedulable).Message, "the pods of coredns, metrics-server, which")
 		require.Equal(t, "True", s.Condition(status.SpecAccepted).Status)
 		mark := a.Calls.Mark()
 		a.Converge("demo")
 		a.Settle()
-		require.Empty(t, written(a, mark), "a warning costs nothing")
+		require.Empty(t, mutatingCalls(a, mark), "a warning costs nothing")
 
-		s = converged(t, a, harness.Spec("demo", ""))
+		s = awaitConverged(t, a, harness.Spec("demo", ""))
 		require.Nil(t, s.Condition(status.AddonsSchedulable))
 	})
 	t.Run("tolerations in the configuration count", func(t *testing.T) {
 		a := harness.Start(t)
 		a.Upload("releases/r1.yaml", harness.Release())
-		s := converged(t, a, tainted("  addons: [{name: coredns, configuration: {tolerations: [{operator: Exists}]}}]\n"))
+		s := awaitConverged(t, a, taintedCluster("  addons: [{name: coredns, configuration: {tolerations: [{operator: Exists}]}}]\n"))
 		require.Nil(t, s.Condition(status.AddonsSchedulable))
 	})
 }

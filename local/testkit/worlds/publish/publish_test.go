@@ -11,8 +11,8 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// written returns the mutating calls of drover since a mark.
-func written(a *harness.Account, mark int) []string {
+// mutatingCalls returns the mutating calls of drover since a mark.
+func mutatingCalls(a *harness.Account, mark int) []string {
 	var calls []string
 	for _, call := range a.Calls.Since(mark) {
 		if call.Mutating && harness.CalledBy(call) != "admin" {
@@ -103,7 +103,7 @@ func TestReleasesThatAreNotWhole(t *testing.T) {
 			mark := a.Calls.Mark()
 			a.Upload("releases/r1.yaml", release)
 			a.Settle()
-			for _, call := range written(a, mark) {
+			for _, call := range mutatingCalls(a, mark) {
 				require.Contains(t, call, "status/releases/r1.json", "the same content changes no verdict")
 			}
 		})
@@ -192,7 +192,7 @@ func TestEditingOrDeletingAReleaseChangesNoCluster(t *testing.T) {
 			mark := a.Calls.Mark()
 			change()
 			a.Settle()
-			for _, call := range written(a, mark) {
+			for _, call := range mutatingCalls(a, mark) {
 				require.NotContains(t, call, "cloudformation:")
 				require.NotContains(t, call, "autoscaling:")
 				require.NotContains(t, call, "eks:")
@@ -215,7 +215,7 @@ func TestVerdictsAreTold(t *testing.T) {
 		change()
 		a.Settle()
 		var by []string
-		for _, call := range written(a, mark) {
+		for _, call := range mutatingCalls(a, mark) {
 			if strings.HasPrefix(call, "publish ") {
 				by = append(by, strings.Fields(call)[1])
 			}

@@ -86,10 +86,10 @@ func TestInterruptedReportStillFindsNewerWork(t *testing.T) {
 	}
 }
 
-// uploaded is a specs bucket in which every spec has one version.
-type uploaded string
+// uploadedSpecs is a specs bucket in which every spec has one version.
+type uploadedSpecs string
 
-func (u uploaded) Get(context.Context, string, int64) (store.Object, error) {
+func (u uploadedSpecs) Get(context.Context, string, int64) (store.Object, error) {
 	return store.Object{Version: string(u)}, nil
 }
 
@@ -98,8 +98,8 @@ const (
 	theirs = "arn:aws:states:eu-west-1:111122223333:execution:drover-converge:theirs"
 )
 
-// failed is the request for a report after a permanent failure of a change. Without the failure the machine would begin an upgrade.
-func failed(fence int64) events.ReportRequest {
+// failedRequest is the request for a report after a permanent failure of a change. Without the failure the machine would begin an upgrade.
+func failedRequest(fence int64) events.ReportRequest {
 	return events.ReportRequest{
 		Cluster: "demo", Execution: mine, Error: "ChangeRefused", Cause: "no",
 		Plan: &events.PlanResult{
@@ -113,21 +113,21 @@ func TestRepeatedReportWritesNothing(t *testing.T) {
 	a := harness.Start(t)
 	held, err := a.State().Acquire(t.Context(), "demo", store.Lease{}, mine)
 	require.NoError(t, err)
-	h := &handler.Handler{Specs: uploaded("two"), State: a.State(), Now: time.Now}
-	first, err := h.Handle(t.Context(), failed(held.Fence))
+	h := &handler.Handler{Specs: uploadedSpecs("two"), State: a.State(), Now: time.Now}
+	first, err := h.Handle(t.Context(), failedRequest(held.Fence))
 	require.NoError(t, err)
 	require.Equal(t, events.ReportResult{Failed: true, Reason: "ChangeRefused: no"}, first)
 
 	// An execution that finds nothing to change takes no lease. It may have written the status since.
 	require.NoError(t, a.State().UpdateStatus(t.Context(), "demo", func(s *status.Status) { s.Phase, s.Message = status.Ready, "theirs" }))
 	before := a.Status("demo")
-	again, err := h.Handle(t.Context(), failed(held.Fence))
+	again, err := h.Handle(t.Context(), failedRequest(held.Fence))
 	require.NoError(t, err)
 	require.Equal(t, first, again)
 	require.Equal(t, before, a.Status("demo"))
 
-	h.Specs = uploaded("three")
-	again, err = h.Handle(t.Context(), failed(held.Fence))
+	h.Specs = uploadedSpecs("three")
+	again, err = h.Handle(t.Context(), failedRequest(held.Fence))
 	require.NoError(t, err)
 	require.True(t, again.Again)
 }
@@ -145,8 +145,10 @@ func TestExecutionWithoutItsLeaseFails(t *testing.T) {
 			if given {
 				require.NoError(t, a.State().Release(t.Context(), "demo", theirs))
 			}
-			h := &handler.Handler{Specs: uploaded("three"), State: a.State(), Now: time.Now}
-			for _, in := range []events.ReportRequest{failed(held.Fence), {Cluster: "demo", Execution: mine, Plan: failed(held.Fence).Plan}} {
+			h := &handler.Handler{Specs: uploadedSpecs("three"), State: a.State(), Now: time.Now}
+			for _, in := range []events.ReportRequest{failedRequest(held.Fence), {
+				Cluster: "demo", Execution: mine, Plan: failedRequest(held.Fence).Plan,
+			}} {
 				result, err := h.Handle(t.Context(), in)
 				require.NoError(t, err)
 				require.True(t, result.Failed, "otherwise the machine begins the planned upgrade")
@@ -174,7 +176,7 @@ func TestPendingSpecIsPlannedAfterALostReport(t *testing.T) {
 	t.Run("the answer to the write", func(t *testing.T) {
 		a, state := start(t)
 		state.again = true
-		h := &handler.Handler{Specs: uploaded("two"), State: state, Now: time.Now}
+		h := &handler.Handler{Specs: uploadedSpecs("two"), State: state, Now: time.Now}
 		result, err := h.Handle(t.Context(), unplanned)
 		require.NoError(t, err)
 		require.Positive(t, state.lost)
@@ -183,7 +185,7 @@ func TestPendingSpecIsPlannedAfterALostReport(t *testing.T) {
 	})
 	t.Run("the answer of the report", func(t *testing.T) {
 		a, state := start(t)
-		h := &handler.Handler{Specs: uploaded("two"), State: state, Now: time.Now}
+		h := &handler.Handler{Specs: uploadedSpecs("two"), State: state, Now: time.Now}
 		_, err := h.Handle(t.Context(), unplanned)
 		require.Error(t, err)
 		require.Positive(t, state.lost)
@@ -204,7 +206,7 @@ func TestPendingSpecIsPlannedAfterALostReport(t *testing.T) {
 	})
 	t.Run("nothing", func(t *testing.T) {
 		a, _ := start(t)
-		h := &handler.Handler{Specs: uploaded("two"), State: a.State(), Now: time.Now}
+		h := &handler.Handler{Specs: uploadedSpecs("two"), State: a.State(), Now: time.Now}
 		for _, again := range []bool{true, false} {
 			result, err := h.Handle(t.Context(), unplanned)
 			require.NoError(t, err)
@@ -260,7 +262,7 @@ func TestPlanOfAnOlderSpecDoesNotJudgeANewer(t *testing.T) {
 				s.Phase, s.Message, s.PlannedVersion = status.Stopped, "theirs", "another"
 				s.Plan = []status.Change{{Stack: "pool-a"}}
 			}))
-			h := &handler.Handler{Specs: uploaded(test.there), State: a.State(), Now: time.Now}
+			h := &handler.Handler{Specs: uploadedSpecs(test.there), State: a.State(), Now: time.Now}
 			result, err := h.Handle(t.Context(), events.ReportRequest{Cluster: "demo", Execution: mine, Plan: test.plan})
 			require.NoError(t, err)
 			require.Equal(t, test.again, result.Again)

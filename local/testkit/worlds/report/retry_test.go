@@ -56,7 +56,7 @@ func TestQuickRetries(t *testing.T) {
 func TestPausesBetweenTries(t *testing.T) {
 	a := harness.Start(t)
 	now := time.Now()
-	h := &handler.Handler{Specs: uploaded("two"), State: a.State(), Now: func() time.Time { return now }}
+	h := &handler.Handler{Specs: uploadedSpecs("two"), State: a.State(), Now: func() time.Time { return now }}
 	try := 0
 	fail := func(name, execution string) (events.ReportResult, time.Duration) {
 		held, err := a.State().Lease(t.Context(), "demo")
@@ -112,7 +112,7 @@ func TestFailuresNameTheirStep(t *testing.T) {
 	require.NoError(t, a.State().UpdateStatus(t.Context(), "demo", func(s *status.Status) {
 		s.Phase, s.PlannedVersion = status.Converging, "two"
 	}))
-	h := &handler.Handler{Specs: uploaded("two"), State: a.State(), Now: time.Now}
+	h := &handler.Handler{Specs: uploadedSpecs("two"), State: a.State(), Now: time.Now}
 	plan := &events.PlanResult{Outcome: events.OutcomeChanges, SpecVersion: "two", Accepted: true}
 	crash := `{"errorType":"Runtime.ExitError","errorMessage":"RequestId: 1234 Error: Runtime exited with error: exit status 2"}`
 	for want, in := range map[string]events.ReportRequest{

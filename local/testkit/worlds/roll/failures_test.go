@@ -47,9 +47,9 @@ func (o *outs) sees(v localautoscaling.View) {
 	o.most = max(o.most, len(o.now))
 }
 
-// doomed starts a roll with a batch whose new nodes do not join, one after the other. The old nodes drain for ten minutes. It returns the
-// second node that the status reports as not joined, and the instances that are out of service then.
-func (l *life) doomed(bad *faults.Engine) (second status.Node, out []string, seen *outs) {
+// startFailingRoll starts a roll with a batch whose new nodes do not join, one after the other. The old nodes drain for ten minutes. It
+// returns the second node that the status reports as not joined, and the instances that are out of service then.
+func (l *life) startFailingRoll(bad *faults.Engine) (second status.Node, out []string, seen *outs) {
 	l.CreatePool("minSize: 4, maxSize: 8, update: {maxUnavailable: 1, maxSurge: 1}")
 	l.API("drover-demo").Run(apiserver.App{
 		Name: "shop", Replicas: 12, MaxUnavailable: 12, Start: time.Second, Stop: 10 * time.Minute, Grace: 12 * time.Minute,
@@ -102,7 +102,7 @@ func TestRollFailsAfterTheDrainsOfItsBatch(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			runWithFaults(t, func(l *life, bad *faults.Engine) {
 				l.AutoScaling.WaitForTerminateHooks(waits)
-				second, out, seen := l.doomed(bad)
+				second, out, seen := l.startFailingRoll(bad)
 				l.SettleAll()
 				seen.mu.Lock()
 				require.Empty(t, seen.back, "they have been drained when the rollback begins")
@@ -124,7 +124,7 @@ func TestRollFailsAfterTheDrainsOfItsBatch(t *testing.T) {
 // A user cancels the update for an immediate rollback. The execution that waits to fail the update ends.
 func TestRollIsCancelledBeforeItFails(t *testing.T) {
 	runWithFaults(t, func(l *life, bad *faults.Engine) {
-		second, _, seen := l.doomed(bad)
+		second, _, seen := l.startFailingRoll(bad)
 		_, err := cloudformationapi.NewFromConfig(l.Config()).CancelUpdateStack(l.T.Context(), &cloudformationapi.CancelUpdateStackInput{
 			StackName: aws.String(lives.PoolGroup),
 		})

@@ -20,8 +20,8 @@ import (
 
 const taint = ", taints: [{key: dedicated, value: batch, effect: NoSchedule}]"
 
-// locked creates a cluster whose only node is replaced by one with a taint. It returns the old instance, which is being drained.
-func (l *life) locked(spec string) (old string, began time.Time) {
+// lockPool creates a cluster whose only node is replaced by one with a taint. It returns the old instance, which is being drained.
+func (l *life) lockPool(spec string) (old string, began time.Time) {
 	l.T.Helper()
 	l.CreatePool(spec)
 	l.RequirePhase(status.Ready)
@@ -46,7 +46,7 @@ func TestLockedPool(t *testing.T) {
 	const surges = "minSize: 1, maxSize: 3, drain: {timeout: 3h}"
 	t.Run("says so, and names the Pending replacements", func(t *testing.T) {
 		runWithFaults(t, func(l *life, _ *faults.Engine) {
-			old, _ := l.locked(surges)
+			old, _ := l.lockPool(surges)
 			s := l.Status("demo")
 			require.Equal(t, status.Ready, s.Phase)
 			require.Contains(t, s.Message, status.AsSpecified+status.ButDrains)
@@ -63,7 +63,7 @@ func TestLockedPool(t *testing.T) {
 	})
 	t.Run("is unlocked by the next spec", func(t *testing.T) {
 		runWithFaults(t, func(l *life, _ *faults.Engine) {
-			old, _ := l.locked(surges)
+			old, _ := l.lockPool(surges)
 			most := 0
 			defer l.AutoScaling.Watch(lives.PoolGroup, func(v localautoscaling.View) {
 				most = max(most, count(v, pool.Terminating)-count(v, pool.TerminatingProceed))
@@ -111,7 +111,7 @@ func TestLockedPool(t *testing.T) {
 	})
 	t.Run("is not rolled past its drain on demand", func(t *testing.T) {
 		runWithFaults(t, func(l *life, _ *faults.Engine) {
-			old, _ := l.locked(surges)
+			old, _ := l.lockPool(surges)
 			l.Converge("demo", "a")
 			time.Sleep(15 * time.Minute)
 			require.Equal(t, "nodes are replaced when "+old+" has been drained", l.PoolWaits().Message)

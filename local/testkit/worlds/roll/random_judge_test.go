@@ -220,8 +220,8 @@ func (l *rolls) sees(group string, v autoscaling.View) {
 	j.most = max(j.most, out)
 }
 
-// removed checks the end of a pod.
-func (l *rolls) removed(r apiserver.Removal) {
+// checkRemoval checks the end of a pod.
+func (l *rolls) checkRemoval(r apiserver.Removal) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	since, drained := l.drains[r.Instance]

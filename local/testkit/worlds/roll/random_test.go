@@ -110,7 +110,7 @@ func rollAtRandom(t *testing.T, seed uint64) {
 		server.Run(app)
 	}
 	time.Sleep(5 * time.Minute)
-	server.OnRemoval(l.removed)
+	server.OnRemoval(l.checkRemoval)
 	a.OnResource(l.begins)
 	a.OnStack(l.ends)
 	a.AutoScaling.WaitForTerminateHooks(plot.waits)

@@ -117,10 +117,10 @@ func (l *life) wait(what string, done func() bool) {
 	l.T.Fatalf("not in a day: %s\nrun %+v\nreport %+v %v", what, run, report, err)
 }
 
-func (l *life) planned() bool { return l.record().Plan != "" }
+func (l *life) hasPlan() bool { return l.record().Plan != "" }
 
-// pinned is the release of a cluster.
-func (l *life) pinned(cluster string) string {
+// pinnedRelease is the release of a cluster.
+func (l *life) pinnedRelease(cluster string) string {
 	l.T.Helper()
 	return l.Status(cluster).Release + " " + l.Status(cluster).KubernetesVersion
 }
@@ -129,11 +129,11 @@ func TestRollout(t *testing.T) {
 	t.Run("moves three clusters, the canary first", func(t *testing.T) {
 		run(t, func(l *life) {
 			l.Upload(names.Rollout("next"), spec)
-			l.wait("the plan", l.planned)
+			l.wait("the plan", l.hasPlan)
 			l.decide("go", "Start", "")
 			l.wait("the approval", func() bool { return l.member("b").Reason == rollout.ReasonApproval })
 			require.Equal(l.T, rollout.Good, l.member("a").State)
-			require.Equal(l.T, []string{"r2 1.36", "r1 1.35", "r1 1.35"}, []string{l.pinned("a"), l.pinned("b"), l.pinned("c")})
+			require.Equal(l.T, []string{"r2 1.36", "r1 1.35", "r1 1.35"}, []string{l.pinnedRelease("a"), l.pinnedRelease("b"), l.pinnedRelease("c")})
 			record, _, err := l.State().Upgrade(l.T.Context(), "a")
 			require.NoError(l.T, err)
 			require.Equal(l.T, upgrade.OriginRollout, record.Origin)
@@ -146,7 +146,7 @@ func TestRollout(t *testing.T) {
 			l.wait("the end", func() bool { return l.record().Run.State.Final() })
 			require.Equal(l.T, rollout.Done, l.record().Run.State)
 			for cluster := range stages {
-				require.Equal(l.T, "r2 1.36", l.pinned(cluster))
+				require.Equal(l.T, "r2 1.36", l.pinnedRelease(cluster))
 			}
 			l.wait("the end of the claims", func() bool {
 				freezes, _, err := l.State().CellFreezes(l.T.Context())

@@ -14,8 +14,8 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// written returns the mutating calls of drover since a mark.
-func written(a *harness.Account, mark int) []string {
+// mutatingCalls returns the mutating calls of drover since a mark.
+func mutatingCalls(a *harness.Account, mark int) []string {
 	var calls []string
 	for _, call := range a.Calls.Since(mark) {
 		if by := harness.CalledBy(call); call.Mutating && by != "admin" && by != "drain" { // whom the pool's instances called
@@ -46,7 +46,7 @@ func TestEventsThatComeTwice(t *testing.T) {
 	for _, stack := range a.CloudFormation.Stacks() {
 		a.Events.Deliver(stackEvent(stack.StackName, stack.StackStatus, "update-1"))
 	}
-	require.Empty(t, written(a, mark))
+	require.Empty(t, mutatingCalls(a, mark))
 }
 
 // All events of a creation are repeated, newest first, while an update waits for its own.
@@ -75,7 +75,7 @@ func TestEventsOfEarlierOperationsResumeNoStep(t *testing.T) {
 		for _, e := range slices.Backward(earlier) {
 			a.Events.Deliver(e)
 		}
-		require.Empty(t, written(a, mark))
+		require.Empty(t, mutatingCalls(a, mark))
 		for _, e := range a.Events.Held()[held:] {
 			a.Events.Deliver(e)
 			held++
@@ -112,7 +112,7 @@ func TestEventsThatSayNothingFinal(t *testing.T) {
 		_, err := a.Functions.Call("stackevent", e)
 		require.NoError(t, err)
 	}
-	require.Empty(t, written(a, mark))
+	require.Empty(t, mutatingCalls(a, mark))
 }
 
 func TestStackWithoutACluster(t *testing.T) {

@@ -27,14 +27,14 @@ func TestDriftIsRepaired(t *testing.T) {
 		healed  func(t *testing.T, a *harness.Account)
 	}{
 		"a pool's stack was deleted": {
-			func(t *testing.T, a *harness.Account) { deleted(t, a, "pool-a") },
+			func(t *testing.T, a *harness.Account) { deleteStack(t, a, "pool-a") },
 			"stack pool-a is missing",
 			func(t *testing.T, a *harness.Account) {
 				require.Equal(t, "CREATE_COMPLETE", a.Stacks("demo")["pool-a"])
 			},
 		},
 		"the add-ons' stack was deleted": {
-			func(t *testing.T, a *harness.Account) { deleted(t, a, "addons") },
+			func(t *testing.T, a *harness.Account) { deleteStack(t, a, "addons") },
 			"stack addons is missing",
 			func(t *testing.T, a *harness.Account) {
 				require.Equal(t, "CREATE_COMPLETE", a.Stacks("demo")["addons"])
@@ -42,14 +42,14 @@ func TestDriftIsRepaired(t *testing.T) {
 		},
 		"a tag was changed": {
 			func(t *testing.T, a *harness.Account) {
-				retagged(t, a, "network", func(tags map[string]string) { tags["team"] = "thieves" })
+				retagStack(t, a, "network", func(tags map[string]string) { tags["team"] = "thieves" })
 			},
 			`stack network: tags.network.team is "thieves" instead of "a"`,
 			func(t *testing.T, a *harness.Account) { require.Equal(t, "a", tags(a, "network")["team"]) },
 		},
 		"all tags were removed": {
 			func(t *testing.T, a *harness.Account) {
-				retagged(t, a, "pool-a", func(tags map[string]string) { clear(tags); tags["x"] = "y" })
+				retagStack(t, a, "pool-a", func(tags map[string]string) { clear(tags); tags["x"] = "y" })
 			},
 			`stack pool-a: checksum.pool-a is ""`,
 			func(t *testing.T, a *harness.Account) {
@@ -107,14 +107,14 @@ func TestDriftIsRepaired(t *testing.T) {
 func TestTemplateOfANewerDroverIsReported(t *testing.T) {
 	a := harness.Start(t)
 	a.Cluster("demo", "")
-	retagged(t, a, "addons", func(tags map[string]string) { tags[names.TagChecksum] = "of what an older drover made" })
+	retagStack(t, a, "addons", func(tags map[string]string) { tags[names.TagChecksum] = "of what an older drover made" })
 	before := converges(a)
 	audit(t, a)
 	condition := a.Status("demo").Condition(status.InSync)
 	require.Contains(t, condition.Message, "stack addons differs from what drover renders now (checksum.addons)")
 	require.Equal(t, before, converges(a))
 	// A repair does not include it either.
-	deleted(t, a, "pool-a")
+	deleteStack(t, a, "pool-a")
 	audit(t, a)
 	require.Equal(t, before, converges(a))
 	require.Contains(t, a.Status("demo").Condition(status.InSync).Message,
@@ -185,7 +185,7 @@ func TestRepairsThatDoNotHelpBecomeRare(t *testing.T) {
 	before := converges(a)
 	for n := range 17 { // four hours
 		if tags(a, "network")["team"] == "a" {
-			retagged(t, a, "network", func(tags map[string]string) { tags["team"] = "thieves" })
+			retagStack(t, a, "network", func(tags map[string]string) { tags["team"] = "thieves" })
 		}
 		later(a, time.Duration(n)*15*time.Minute)
 		require.NoError(t, a.AuditNow())
@@ -197,7 +197,7 @@ func TestRepairsThatDoNotHelpBecomeRare(t *testing.T) {
 func TestNextAuditStartsAFailedRepair(t *testing.T) {
 	a := harness.Start(t)
 	a.Cluster("demo", "")
-	deleted(t, a, "pool-a")
+	deleteStack(t, a, "pool-a")
 	before := converges(a)
 	a.OnCall(func(call endpoint.Call) error {
 		if call.Action == "StartExecution" {
@@ -215,7 +215,7 @@ func TestNextAuditStartsAFailedRepair(t *testing.T) {
 	require.Equal(t, before+1, converges(a), "a repair that did not start is not one that did not help")
 	require.Equal(t, "CREATE_COMPLETE", a.Stacks("demo")["pool-a"])
 
-	deleted(t, a, "pool-a") // before any audit has seen it: that repair did not help
+	deleteStack(t, a, "pool-a") // before any audit has seen it: that repair did not help
 	audit(t, a)
 	require.Equal(t, before+1, converges(a), "the repair of half an hour was made")
 	later(a, time.Hour)
@@ -237,7 +237,7 @@ func TestOldFindingDelaysNoRepair(t *testing.T) {
 		audit(t, a)
 	}
 	require.Equal(t, "False", a.Status("demo").Condition(status.InSync).Status)
-	deleted(t, a, "pool-a")
+	deleteStack(t, a, "pool-a")
 	later(a, 75*time.Minute) // five audits since the first finding: between two repeats of a repair that does not help
 	audit(t, a)
 	require.Equal(t, before+1, converges(a))
@@ -255,7 +255,7 @@ func TestTagsOfARolledPoolAreRepaired(t *testing.T) {
 	a.Settle()
 	was, nodes := tags(a, "pool-a"), a.Group("demo", "a").Instances
 	require.NotEmpty(t, was[names.TagRollAt])
-	retagged(t, a, "pool-a", func(tags map[string]string) { clear(tags); tags["x"] = "y" })
+	retagStack(t, a, "pool-a", func(tags map[string]string) { clear(tags); tags["x"] = "y" })
 	require.NoError(t, a.AuditNow())
 	require.Contains(t, a.Status("demo").Condition(status.InSync).Message, `stack pool-a: checksum.pool-a is ""`)
 	a.Settle()
@@ -276,8 +276,8 @@ func TestNetworkOrControlPlaneWithoutTagIsReported(t *testing.T) {
 				a := harness.Start(t)
 				a.Cluster("demo", "")
 				pin := tags(a, names.ControlPlane)[names.TagRelease]
-				retagged(t, a, stack, harm)
-				deleted(t, a, "pool-a") // which alone would be repaired
+				retagStack(t, a, stack, harm)
+				deleteStack(t, a, "pool-a") // which alone would be repaired
 				before := converges(a)
 				untouched := func(message string) {
 					t.Helper()
@@ -356,7 +356,7 @@ func TestStackWithAccessByNameIsRepairedWithoutTag(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a := harness.Start(t)
 			a.Cluster("demo", "")
-			retagged(t, a, test.stack, test.harm)
+			retagStack(t, a, test.stack, test.harm)
 			audit(t, a)
 			require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
 			require.Equal(t, "demo", tags(a, test.stack)[names.TagCluster])
@@ -371,7 +371,7 @@ func TestConvergeKeepsFindingsAboutNodes(t *testing.T) {
 	a.Nodes.Decide(func(string, []pool.NodeHealth) ([]pool.NodeHealth, error) {
 		return nil, errors.New("connection refused")
 	})
-	deleted(t, a, "pool-a")
+	deleteStack(t, a, "pool-a")
 	require.NoError(t, a.AuditNow())
 	require.Contains(t, a.Status("demo").Condition(status.InSync).Message, "stack pool-a is missing")
 	a.Settle()

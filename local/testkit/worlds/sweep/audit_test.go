@@ -27,16 +27,16 @@ func audit(t *testing.T, a *harness.Account) {
 	a.Settle()
 }
 
-// deleted deletes a stack as an operator.
-func deleted(t *testing.T, a *harness.Account, stack string) {
+// deleteStack deletes a stack as an operator.
+func deleteStack(t *testing.T, a *harness.Account, stack string) {
 	t.Helper()
 	_, err := a.CloudFormation.DeleteStack(t.Context(), a.Admin(), &cloudformation.DeleteStackInput{StackName: names.Stack("demo", stack)})
 	require.NoError(t, err)
 	a.Settle()
 }
 
-// retagged changes the tags of a stack as an operator.
-func retagged(t *testing.T, a *harness.Account, stack string, change func(tags map[string]string)) {
+// retagStack changes the tags of a stack as an operator.
+func retagStack(t *testing.T, a *harness.Account, stack string, change func(tags map[string]string)) {
 	t.Helper()
 	require.NoError(t, a.Retag(names.Stack("demo", stack), change))
 	a.Settle()
@@ -121,7 +121,7 @@ func TestAuditFailureOfOneClusterDelaysNoOther(t *testing.T) {
 	a.Upload("clusters/alpha.yaml", harness.Spec("alpha", ""))
 	a.Upload("clusters/demo.yaml", harness.Spec("demo", ""))
 	a.Settle()
-	deleted(t, a, "pool-a")
+	deleteStack(t, a, "pool-a")
 	a.OnCall(func(call endpoint.Call) error {
 		if strings.HasSuffix(call.Resource, "status/clusters/alpha.json") && harness.CalledBy(call) == "sweep" {
 			return &wire.Error{Code: "AccessDenied", Message: "not this one", Status: 403}
@@ -139,7 +139,7 @@ func TestPausedClustersAreLeftAlone(t *testing.T) {
 	a.Cluster("demo", "")
 	a.Upload("clusters/demo.yaml", harness.Spec("demo", "  paused: true\n"))
 	a.Settle()
-	deleted(t, a, "pool-a")
+	deleteStack(t, a, "pool-a")
 	before := converges(a)
 	audit(t, a)
 	require.Equal(t, before, converges(a))

@@ -25,12 +25,12 @@ func lose(t *testing.T, a *harness.Account, stack string) {
 		StackName: names.Stack("demo", stack),
 	})
 	require.NoError(t, err)
-	deleted(t, a, stack)
+	deleteStack(t, a, stack)
 	require.NotContains(t, a.Stacks("demo"), stack)
 }
 
-// there lists the resources of some kinds in the account.
-func there(a *harness.Account, kinds ...string) (found []string) {
+// listKinds lists the resources of some kinds in the account.
+func listKinds(a *harness.Account, kinds ...string) (found []string) {
 	for arn := range a.AllResources() {
 		if slices.ContainsFunc(kinds, func(kind string) bool { return strings.Contains(arn, kind) }) {
 			found = append(found, arn)
@@ -47,9 +47,9 @@ func TestMissingStackOfALiveClusterIsNotCreated(t *testing.T) {
 			a := harness.Start(t)
 			a.Cluster("demo", "")
 			lose(t, a, stack)
-			kept := there(a, ":vpc/", ":subnet/", ":natgateway/", ":cluster/")
-			require.NotEmpty(t, there(a, ":vpc/"))
-			require.Len(t, there(a, ":cluster/"), 1)
+			kept := listKinds(a, ":vpc/", ":subnet/", ":natgateway/", ":cluster/")
+			require.NotEmpty(t, listKinds(a, ":vpc/"))
+			require.Len(t, listKinds(a, ":cluster/"), 1)
 			before := converges(a)
 
 			// The audit reports it, and starts nothing.
@@ -75,7 +75,7 @@ func TestMissingStackOfALiveClusterIsNotCreated(t *testing.T) {
 			for _, call := range a.Calls.Since(mark) {
 				require.NotEqual(t, "CreateChangeSet", call.Action, call.Resource)
 			}
-			require.Equal(t, kept, there(a, ":vpc/", ":subnet/", ":natgateway/", ":cluster/"))
+			require.Equal(t, kept, listKinds(a, ":vpc/", ":subnet/", ":natgateway/", ":cluster/"))
 		})
 	}
 }
@@ -86,7 +86,7 @@ func TestStackDeletedAfterPlanningIsNotCreated(t *testing.T) {
 		t.Run(stack, func(t *testing.T) {
 			a := harness.Start(t)
 			a.Cluster("demo", "")
-			vpcs := there(a, ":vpc/")
+			vpcs := listKinds(a, ":vpc/")
 			beforeItsChange(a, names.Stack("demo", stack), func(name string) {
 				_, err := a.CloudFormation.UpdateTerminationProtection(context.Background(), a.Admin(),
 					&cloudformation.UpdateTerminationProtectionInput{StackName: name})
@@ -100,7 +100,7 @@ func TestStackDeletedAfterPlanningIsNotCreated(t *testing.T) {
 			require.Equal(t, status.Stopped, s.Phase)
 			require.Equal(t, status.ReasonChangeRefused, s.Condition(status.Converged).Reason)
 			require.Contains(t, s.Message, "the EKS cluster drover-demo exists without it")
-			require.Equal(t, vpcs, there(a, ":vpc/"))
+			require.Equal(t, vpcs, listKinds(a, ":vpc/"))
 		})
 	}
 }

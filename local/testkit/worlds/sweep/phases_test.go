@@ -67,7 +67,7 @@ func TestClusterIsAuditedInEveryPhase(t *testing.T) {
 			test.bring(t, a)
 			a.Settle()
 			require.Equal(t, test.phase, a.Status("demo").Phase, a.Status("demo").Message)
-			deleted(t, a, names.NodeAddons)
+			deleteStack(t, a, names.NodeAddons)
 			a.Nodes.Decide(func(_ string, n []pool.NodeHealth) ([]pool.NodeHealth, error) {
 				n[0].Ready, n[0].Since = false, time.Now().Add(-21*time.Minute)
 				return n, nil
@@ -160,7 +160,7 @@ func TestInvalidSpecDoesNotEndAPause(t *testing.T) {
 	a.Settle()
 	a.Upload("clusters/demo.yaml", "kind: Cluster")
 	a.Settle()
-	deleted(t, a, names.NodeAddons)
+	deleteStack(t, a, names.NodeAddons)
 	audit(t, a)
 	a.Converge("demo")
 	a.Settle()

@@ -22,8 +22,8 @@ func verdict(t *testing.T, a *harness.Account, release string) status.ReleaseSta
 	return r.Status
 }
 
-// looked counts the requests of an audit to EKS about releases.
-func looked(t *testing.T, a *harness.Account) (n int) {
+// countReleaseChecks counts the requests of an audit to EKS about releases.
+func countReleaseChecks(t *testing.T, a *harness.Account) (n int) {
 	t.Helper()
 	mark := a.Calls.Mark()
 	audit(t, a)
@@ -82,33 +82,33 @@ func TestLostEventsOfReleases(t *testing.T) {
 	t.Run("one that came", func(t *testing.T) {
 		a.Functions.Sweep.EventGrace = time.Minute
 		version := a.Upload("releases/r1.yaml", harness.Release())
-		require.Zero(t, looked(t, a), "its event may be on its way")
+		require.Zero(t, countReleaseChecks(t, a), "its event may be on its way")
 		_, err := a.State().Verdict(t.Context(), "r1")
 		require.ErrorIs(t, err, store.ErrNotFound)
 		a.Functions.Sweep.EventGrace = 0
-		require.Positive(t, looked(t, a))
+		require.Positive(t, countReleaseChecks(t, a))
 		require.True(t, verdict(t, a, "r1").Usable)
 		require.Equal(t, version, verdict(t, a, "r1").Version)
 		require.True(t, verdict(t, a, "channels").Usable)
 	})
 	t.Run("one that changed, perhaps in the second of its verdict", func(t *testing.T) {
 		version := a.Upload("releases/r1.yaml", strings.Replace(harness.Release(), `"1.36"`, `"1.38"`, 1))
-		require.Positive(t, looked(t, a))
+		require.Positive(t, countReleaseChecks(t, a))
 		require.False(t, verdict(t, a, "r1").Usable)
 		require.Equal(t, version, verdict(t, a, "r1").Version)
 	})
 	t.Run("one that went", func(t *testing.T) {
 		a.Remove("releases/r1.yaml", "")
-		require.Zero(t, looked(t, a), "there is nothing to ask EKS about")
+		require.Zero(t, countReleaseChecks(t, a), "there is nothing to ask EKS about")
 		require.Equal(t, "it was deleted; clusters that use it keep its content", verdict(t, a, "r1").Message)
 		require.False(t, verdict(t, a, "channels").Usable)
 	})
 	t.Run("none", func(t *testing.T) {
 		a.Upload("releases/r2.yaml", harness.ReleaseOf("1.36", "r2"))
 		a.Upload("releases/notes.txt", "no release")
-		require.Positive(t, looked(t, a))
+		require.Positive(t, countReleaseChecks(t, a))
 		mark := a.Calls.Mark()
-		require.Zero(t, looked(t, a))
+		require.Zero(t, countReleaseChecks(t, a))
 		for _, call := range a.Calls.Since(mark) {
 			require.False(t, call.Mutating, "%s %s", call.Action, call.Resource)
 		}

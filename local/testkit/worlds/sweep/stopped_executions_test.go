@@ -78,7 +78,7 @@ func TestExecutionsThatEndAgain(t *testing.T) {
 		require.NoError(t, err)
 		_, err = a.State().Acquire(t.Context(), "demo", lease, execution)
 		require.NoError(t, err)
-		a.Functions.Sweep.Executions = ended{a.Functions.Sweep.Executions}
+		a.Functions.Sweep.Executions = endedExecutions{a.Functions.Sweep.Executions}
 		require.NoError(t, a.SweepNow())
 		s := a.Status("demo")
 		require.Equal(t, status.Failed, s.Phase)
@@ -92,10 +92,10 @@ func TestExecutionsThatEndAgain(t *testing.T) {
 	}
 }
 
-// ended are executions that have ended.
-type ended struct{ handler.Executions }
+// endedExecutions are executions that have ended.
+type endedExecutions struct{ handler.Executions }
 
-func (ended) State(context.Context, string) (running, removed bool, err error) {
+func (endedExecutions) State(context.Context, string) (running, removed bool, err error) {
 	return false, false, nil
 }
 

@@ -176,7 +176,7 @@ func TestLostEventsOfSpecs(t *testing.T) {
 			a.Upload("clusters/demo.yaml", spec)
 			a.Settle()
 			require.Equal(t, status.Stopped, a.Status("demo").Phase)
-			require.Zero(t, admitted(t, a), name)
+			require.Zero(t, countAdmitted(t, a), name)
 		}
 	})
 	t.Run("not of a deletion that was handled, and whose tries fail", func(t *testing.T) {
@@ -193,7 +193,7 @@ func TestLostEventsOfSpecs(t *testing.T) {
 		s := a.Status("demo")
 		require.Equal(t, status.Failed, s.Phase)
 		require.NotEmpty(t, s.PlannedVersion, "it was not planned")
-		require.Zero(t, admitted(t, a))
+		require.Zero(t, countAdmitted(t, a))
 		mark := a.Calls.Mark()
 		require.NoError(t, a.SweepNow())
 		for _, call := range a.Calls.Since(mark) {
@@ -215,7 +215,7 @@ func TestLostEventsOfSpecs(t *testing.T) {
 		require.Empty(t, a.Status("demo").ObservedVersion)
 		require.ErrorContains(t, a.SweepNow(), "starting to converge demo")
 		a.OnCall(nil)
-		require.Zero(t, admitted(t, a))
+		require.Zero(t, countAdmitted(t, a))
 		a.Settle()
 		require.Equal(t, status.Deleted, a.Status("demo").Phase)
 		require.Empty(t, a.Stacks("demo"))
@@ -234,8 +234,8 @@ func TestLostEventsOfSpecs(t *testing.T) {
 	})
 }
 
-// admitted counts the missed specs that a sweep logs.
-func admitted(t *testing.T, a *harness.Account) int {
+// countAdmitted counts the missed specs that a sweep logs.
+func countAdmitted(t *testing.T, a *harness.Account) int {
 	t.Helper()
 	var logs strings.Builder
 	_, err := lambdaruntime.WrapTo(&logs, "sweep", a.Functions.Sweep.Handle)(t.Context(), events.Sweep{})

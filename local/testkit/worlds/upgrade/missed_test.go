@@ -43,7 +43,7 @@ func TestMissedUpgradeOfSpecOrChannelBegins(t *testing.T) {
 					require.Equal(t, opens, s.Upgrade.At.UTC())
 
 					next := opens.Add(24 * time.Hour).Format(time.RFC3339)
-					l.held(func() {
+					l.holdStackEvents(func() {
 						for time.Since(opens) < 2*time.Hour+15*time.Minute {
 							time.Sleep(15 * time.Minute)
 							_ = l.AuditNow()

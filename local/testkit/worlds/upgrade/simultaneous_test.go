@@ -47,7 +47,7 @@ func TestSimultaneousUpgrades(t *testing.T) {
 	t.Run("one waits for a roll, and is reported as late", func(t *testing.T) {
 		runWithFaults(t, func(l *life, _ *faults.Engine) {
 			l.CreateOldCluster(lives.Alarmed + "  deletionProtection: false\n")
-			l.held(func() {
+			l.holdStackEvents(func() {
 				arn := l.StartUpgrade(events.Upgrade{Release: "r2"})
 				time.Sleep(time.Minute)
 				require.Equal(t, status.UpgradeScheduled, l.Status("demo").Upgrade.Phase, "reported at once")
@@ -65,7 +65,7 @@ func TestSimultaneousUpgrades(t *testing.T) {
 	t.Run("one that waits for two hours is missed", func(t *testing.T) {
 		runWithFaults(t, func(l *life, _ *faults.Engine) {
 			l.CreateOldCluster(lives.Alarmed)
-			l.held(func() {
+			l.holdStackEvents(func() {
 				arn := l.StartUpgrade(events.Upgrade{Release: "r2"})
 				l.over(arn)
 				require.Contains(t, l.verdict(arn), "FAILED UpgradeStopped: the upgrade did not begin, because the cluster was busy for 2h")
@@ -80,8 +80,8 @@ func TestSimultaneousUpgrades(t *testing.T) {
 	})
 }
 
-// held runs during while the cluster converges: a roll whose stack events are withheld.
-func (l *life) held(during func()) {
+// holdStackEvents runs during while the cluster converges: a roll whose stack events are withheld.
+func (l *life) holdStackEvents(during func()) {
 	deliver := l.withhold()
 	l.Converge("demo", "a")
 	time.Sleep(time.Minute)

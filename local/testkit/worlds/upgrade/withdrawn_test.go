@@ -70,7 +70,7 @@ func TestWaitingUpgradeIsWithdrawn(t *testing.T) {
 				l.Upload(names.ReleaseSpec("channels"), lives.ChannelsOf("r1"))
 				l.CreateOldCluster(c.spec())
 				arn := ""
-				l.held(func() {
+				l.holdStackEvents(func() {
 					arn = l.StartUpgrade(c.in(l))
 					time.Sleep(10 * time.Minute)
 					require.Equal(t, "RUNNING", l.Execution(arn).Status, l.verdict(arn))
@@ -92,7 +92,7 @@ func TestUpgradeIsMissedAfterTwoHours(t *testing.T) {
 	runWithFaults(t, func(l *life, _ *faults.Engine) {
 		time.Sleep(24 * time.Hour) // times in a spec must be after the year 2000
 		l.CreateOldCluster("")
-		l.held(func() {
+		l.holdStackEvents(func() {
 			due := time.Now().Add(-90 * time.Minute).UTC().Truncate(time.Second)
 			at := due.Format(time.RFC3339)
 			l.Upload(names.ClusterSpec("demo"), harness.Spec("demo", "  upgrade: {at: {time: "+at+", release: r2}}\n"))
