@@ -54,7 +54,7 @@ func (f figures) experiment(quiet time.Duration) time.Duration { return 2*f.boot
 func (f figures) takes() map[string]time.Duration {
 	return map[string]time.Duration{
 		"doctor": f.small, "account": f.small, rolesStep: 2*f.small + propagation,
-		"key-tags": 2 * f.small, "terminate-hooks": f.experiment(settled), "other-signals": f.experiment(settled),
+		"key-tags": 2 * f.small, "terminate-hooks": f.experiment(settleTime), "other-signals": f.experiment(settleTime),
 		"refresh-rollback": f.experiment(0),
 		"bootstrap":        f.bootstrap, "deploy": f.deployment, "releases": f.small,
 		"cluster": f.cluster(), "node": f.small, "pod-identity": 2 * f.small,

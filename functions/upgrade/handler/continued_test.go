@@ -14,7 +14,7 @@ import (
 )
 
 // interrupted is a cluster at r1 whose upgrade to r2 was interrupted by a removal of drover, in a state. Another execution converges it.
-func interrupted(state upgrade.State) *led {
+func interrupted(state upgrade.State) *fixture {
 	l := waiting()
 	l.record = leading().record
 	l.record.State, l.record.Step, l.record.Steps[0].Ended, l.record.Execution = state, 0, time.Time{}, "theirs"
@@ -28,38 +28,43 @@ func TestTakeOver(t *testing.T) {
 	const busyBy = "the cluster is being converged by x"
 	for name, test := range map[string]struct {
 		state   upgrade.State
-		given   func(*led)
+		given   func(*fixture)
 		outcome events.UpgradeOutcome
 		message string
 		// owner is the execution of the written record; empty if none was written.
 		owner string
 	}{
 		"takes over a running upgrade before it waits for the cluster": {
-			upgrade.Running, func(*led) {}, events.UpgradeBusy, busyBy, "mine",
+			upgrade.Running, func(*fixture) {}, events.UpgradeBusy, busyBy, "mine",
 		},
-		"takes over an upgrade whose checks ran": {upgrade.Checking, func(*led) {}, events.UpgradeBusy, busyBy, "mine"},
-		"waits on with what it took over":        {upgrade.Running, func(l *led) { l.record.Execution = "mine" }, events.UpgradeBusy, busyBy, ""},
+		"takes over an upgrade whose checks ran": {upgrade.Checking, func(*fixture) {}, events.UpgradeBusy, busyBy, "mine"},
+		"waits on with what it took over": {
+			upgrade.Running, func(l *fixture) { l.record.Execution = "mine" }, events.UpgradeBusy, busyBy, "",
+		},
 		"leaves it to the execution that took it over": {
-			upgrade.Running, func(l *led) { l.record.Execution = "other" }, events.UpgradeNothing, "another execution continues it", "",
+			upgrade.Running, func(l *fixture) { l.record.Execution = "other" }, events.UpgradeNothing, "another execution continues it", "",
 		},
 		"does nothing without a record": {
-			upgrade.Running, func(l *led) { l.record = nil }, events.UpgradeNothing, "the upgrade has ended", "",
+			upgrade.Running, func(l *fixture) { l.record = nil }, events.UpgradeNothing, "the upgrade has ended", "",
 		},
 		"does nothing when it ended with another execution": {
-			upgrade.Stopped, func(l *led) { l.record.Execution = "other" }, events.UpgradeNothing, "the upgrade has ended", "",
+			upgrade.Stopped, func(l *fixture) { l.record.Execution = "other" }, events.UpgradeNothing, "the upgrade has ended", "",
 		},
 		"records an end that the status may lack": {
-			upgrade.Stopped, func(*led) {}, events.UpgradeStopped, "execution theirs ended with the status ABORTED", "",
+			upgrade.Stopped, func(*fixture) {}, events.UpgradeStopped, "execution theirs ended with the status ABORTED", "",
 		},
 		"ends it when the cluster has the release": {
-			upgrade.Checking, func(l *led) { l.stack.Tags["drover:release"], l.stack.Outputs["KubernetesVersion"] = "r2@sha2", "1.36" },
+			upgrade.Checking, func(l *fixture) {
+				l.stack.Tags["drover:release"], l.stack.Outputs["KubernetesVersion"] = "r2@sha2", "1.36"
+			},
 			events.UpgradeStopped, "the cluster is at release r2", "mine",
 		},
 		"ends it for a newer spec": {
-			upgrade.Running, func(l *led) { l.spec = fmt.Sprintf(ledSpec, "r9") }, events.UpgradeStopped, "the spec now names release r9", "mine",
+			upgrade.Running, func(l *fixture) { l.spec = fmt.Sprintf(fixtureSpec, "r9") },
+			events.UpgradeStopped, "the spec now names release r9", "mine",
 		},
 		"ends that of a deleted cluster": {
-			upgrade.Running, func(l *led) { l.record.Stack = "stack-0" }, events.UpgradeStopped, ofDeletedCluster, "",
+			upgrade.Running, func(l *fixture) { l.record.Stack = "stack-0" }, events.UpgradeStopped, ofDeletedCluster, "",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
