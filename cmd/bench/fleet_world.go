@@ -104,7 +104,7 @@ func (s *spending) add(o *spending) {
 // dollars include the log and the trace of each invocation.
 func (s *spending) dollars() float64 {
 	return s.reads*s3ReadPrice + s.writes*s3WritePrice + s.gigabyteSeconds*gigabyteSecondPrice +
-		s.invocations*(invocationPrice+logged*logsPrice+tracePrice)
+		s.invocations*(invocationPrice+logSize*logsPrice+tracePrice)
 }
 
 // doing is a call of a function while it runs.

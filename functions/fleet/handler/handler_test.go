@@ -342,7 +342,7 @@ func TestAssignments(t *testing.T) {
 			return nil
 		}
 		w.handle(events.Fleet{Cluster: "a"})
-		require.NotNil(t, w.copied("a"))
+		require.NotNil(t, w.copyOf("a"))
 		require.Equal(t, []string{"a"}, w.report().Open)
 	})
 	t.Run("have a limit of a tenth by default", func(t *testing.T) {

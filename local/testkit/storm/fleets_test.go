@@ -8,7 +8,7 @@ import (
 // Worlds with rollouts: half as many as others, because they take longer.
 func TestFleets(t *testing.T) {
 	total := Total{}
-	for seed := uint64(firstFleet); seed < firstFleet+uint64((*fixed+1)/2); seed++ {
+	for seed := uint64(firstFleet); seed < firstFleet+uint64((*worldCount+1)/2); seed++ {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			o := Run(t, seed, *tracing)
 			if total.add(o); len(o.Violations) > 0 {

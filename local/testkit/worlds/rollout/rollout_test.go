@@ -173,7 +173,7 @@ spec:
 func TestNextMemberStartsAtOnce(t *testing.T) {
 	run(t, func(l *life) {
 		l.Upload(names.Rollout("next"), quick)
-		l.wait("the plan", l.planned)
+		l.wait("the plan", l.hasPlan)
 		time.Sleep(time.Hour) // the facts of the start are older than ten minutes, so the start renews them
 		l.decide("go", "Start", "")
 		for passed := time.Duration(0); l.member("c").State != rollout.Good; passed += time.Second {
