@@ -29,12 +29,12 @@ func TestWatchCost(t *testing.T) {
 
 func TestChosenTools(t *testing.T) {
 	chosen := func(pattern string) (found []string) {
-		for _, who := range chosenTools([]tool{drover, relayed, kubectl}, regexp.MustCompile(pattern)) {
+		for _, who := range chosenTools([]tool{drover, throughRelay, kubectl}, regexp.MustCompile(pattern)) {
 			found = append(found, who.name)
 		}
 		return found
 	}
-	require.Equal(t, []string{drover.name, relayed.name, kubectl.name}, chosen(""))
-	require.Equal(t, []string{drover.name, relayed.name}, chosen("relay"))
+	require.Equal(t, []string{drover.name, throughRelay.name, kubectl.name}, chosen(""))
+	require.Equal(t, []string{drover.name, throughRelay.name}, chosen("relay"))
 	require.Equal(t, []string{drover.name}, chosen("^none$"), "the others are compared with drover")
 }
