@@ -80,6 +80,7 @@ var found = map[uint64]string{
 	205396819176: "drover was removed during the checks of an upgrade at a time",
 	205396818643: "drover was removed during an upgrade, and the cluster was busy for days",
 	700000000008: "the role of a function was deleted during one of its calls",
+	920000000056: "the role of a function was deleted at the moment of one of its calls",
 	700000000152: "a relay was deleted while an execution had updated the control plane already",
 }
 
