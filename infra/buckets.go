@@ -17,6 +17,9 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
+// rolloutDays is for how many days the plans of rollouts and the answers to decisions are kept. No run takes as long.
+const rolloutDays = 400
+
 func newBuckets(scope constructs.Construct) {
 	specs := newBucket(scope, "Specs", specsBucket, &awss3.LifecycleRule{
 		Id: jsii.String("old-specs"),
@@ -41,6 +44,17 @@ func newBuckets(scope constructs.Construct) {
 			Id:         jsii.String("plans"),
 			Prefix:     jsii.String("plans/"),
 			Expiration: awscdk.Duration_Days(jsii.Number(90)),
+		},
+		&awss3.LifecycleRule{
+			// A plan that is still the newest of its rollout is stored again when the rollout is evaluated.
+			Id:         jsii.String("rollout-plans"),
+			Prefix:     jsii.String(names.RolloutPlans),
+			Expiration: awscdk.Duration_Days(jsii.Number(rolloutDays)),
+		},
+		&awss3.LifecycleRule{
+			Id:         jsii.String("decision-answers"),
+			Prefix:     jsii.String(names.DecisionAnswers),
+			Expiration: awscdk.Duration_Days(jsii.Number(rolloutDays)),
 		},
 		&awss3.LifecycleRule{
 			// While a run is active, these are rewritten every few seconds.

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/local/aws/iam"
+	"github.com/drover-run/drover/shared/names"
 )
 
 // The stack contains only types that the local account provides, and no custom resource.
@@ -216,17 +217,24 @@ func TestBuckets(t *testing.T) {
 	}
 }
 
-// Objects that are named by their content may be in use for years. Only plans, baselines and replaced objects expire.
+// Objects that are named by their content may be in use for years. Only plans, baselines, answers and replaced objects expire.
 func TestNothingInUseExpires(t *testing.T) {
+	expiring := 0
 	for _, bucket := range synthesizedStacks.ofType("AWS::S3::Bucket") {
 		for _, each := range bucket["LifecycleConfiguration"].(map[string]any)["Rules"].([]any) {
 			rule := each.(map[string]any)
 			if _, expires := rule["ExpirationInDays"]; expires {
-				require.Contains(t, []string{"plans/", "baselines/"}, rule["Prefix"])
+				days, expires := map[any]string{
+					"plans/": "90", "baselines/": "90", names.RolloutPlans: "400", names.DecisionAnswers: "400",
+				}[rule["Prefix"]]
+				require.True(t, expires, rule["Prefix"])
+				require.Equal(t, days, fmt.Sprint(rule["ExpirationInDays"]), rule["Prefix"])
+				expiring++
 			}
 			require.NotContains(t, rule, "ExpirationDate")
 		}
 	}
+	require.Equal(t, 4, expiring)
 }
 
 func TestAlarmsReachPeople(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -65,6 +66,21 @@ func (e Env) Must(name string) string {
 		os.Exit(1)
 	}
 	return value
+}
+
+// Count returns the value of a variable that is a number from 1 on, and 0 if it is not set. If it is anything else, the process exits
+// before it receives an event.
+func (e Env) Count(name string) int {
+	value := e.Variables[name]
+	if value == "" {
+		return 0
+	}
+	n, err := strconv.Atoi(value)
+	if err != nil || n < 1 {
+		fmt.Fprintf(os.Stderr, "%s is %q: must be a number from 1 on\n", name, value)
+		os.Exit(1)
+	}
+	return n
 }
 
 // Role returns the ARN of a function's role.

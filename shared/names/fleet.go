@@ -71,9 +71,6 @@ const RolloutStatuses = "status/rollouts/"
 // RolloutStatus returns the key of the status of a rollout.
 func RolloutStatus(rollout string) string { return RolloutStatuses + rollout + ".json" }
 
-// FleetStatus is the key of the status of the fleet.
-const FleetStatus = "status/fleet.json"
-
 // RolloutOfKey returns the rollout whose key in the specs bucket this is. It inverts Rollout.
 func RolloutOfKey(key string) (rollout string, ok bool) { return nameOfKey(key, Rollouts) }
 

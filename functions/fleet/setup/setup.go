@@ -4,7 +4,6 @@ package setup
 import (
 	"context"
 	"math/rand/v2"
-	"strconv"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -25,13 +24,12 @@ import (
 // New returns the handler of the function. A caller may replace any exported field before the first event.
 func New(cfg aws.Config, env lambdaruntime.Env) *handler.Handler {
 	docs := documents.New(cfg, env)
-	limit, _ := strconv.Atoi(env.Variables[lambdaruntime.CellLimit]) // empty by default
 	return &handler.Handler{
 		Specs: docs.Specs(), State: docs.State(store.Silent), // it changes no status
 		Stacks:     cloudformation.New(awscloudformation.NewFromConfig(cfg), nil, ""),
 		Executions: stepfunctions.New(sfn.NewFromConfig(cfg), env.Must(lambdaruntime.ConvergeARN)),
 		Alarms:     cloudwatch.New(awscloudwatch.NewFromConfig(cfg)), Functions: lambda.New(cfg),
-		Account: env.Must(lambdaruntime.Account), Region: cfg.Region, Limit: limit, Parallel: 16, Pause: pause, Now: time.Now,
+		Account: env.Must(lambdaruntime.Account), Region: cfg.Region, Limit: env.Count(lambdaruntime.CellLimit), Parallel: 16, Pause: pause, Now: time.Now,
 	}
 }
 
