@@ -29,7 +29,8 @@ func New(cfg aws.Config, env lambdaruntime.Env) *handler.Handler {
 		Stacks:     cloudformation.New(awscloudformation.NewFromConfig(cfg), nil, ""),
 		Executions: stepfunctions.New(sfn.NewFromConfig(cfg), env.Must(lambdaruntime.ConvergeARN)),
 		Alarms:     cloudwatch.New(awscloudwatch.NewFromConfig(cfg)), Functions: lambda.New(cfg),
-		Account: env.Must(lambdaruntime.Account), Region: cfg.Region, Limit: env.Count(lambdaruntime.CellLimit), Parallel: 16, Pause: pause, Now: time.Now,
+		Account: env.Must(lambdaruntime.Account), Region: cfg.Region,
+		Limit: env.Count(lambdaruntime.CellLimit), Parallel: 16, Pause: pause, Now: time.Now,
 	}
 }
 
