@@ -89,7 +89,7 @@ func (w *world) condition(cluster string) string {
 	case w.blocked[cluster]:
 		return "a budget allows no disruption"
 	case w.alarmRings[cluster]:
-		return "an alarm is in ALARM"
+		return "an alarm rings"
 	case w.silentNode[cluster] != "" && w.isSilent(cluster):
 		return "the kubelet of " + w.silentNode[cluster] + " is silent"
 	case w.usedUp[cluster]:

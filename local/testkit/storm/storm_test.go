@@ -120,7 +120,7 @@ func TestTraces(t *testing.T) {
 	was := strings.Split(string(recorded), "\n")
 	for i, line := range strings.Split(strings.TrimSpace(now.String()), "\n") {
 		if i >= len(was) || line != was[i] {
-			t.Errorf("seed %d behaves differently: it was %q (seed, turns, sum), and is %q; see both with -run TestLives -seed %d -trace", i+1,
+			t.Errorf("seed %d behaves differently: it was %q (seed, turns, sum), and is %q; see both with -run TestLives -args -seed %d -trace", i+1,
 				was[min(i, len(was)-1)], line, i+1)
 		}
 	}
