@@ -1,7 +1,7 @@
 package status
 
 // Reasons of the conditions: one CamelCase word each. Names of faults and of Step Functions' errors are reasons, too. A test checks that
-// docs/runbook.md has each.
+// docs/runbook.md has each reason for which a condition is False.
 const (
 	// ReasonValid: the newest upload can be used.
 	ReasonValid = "Valid"

@@ -59,7 +59,7 @@ func TestRecovery(t *testing.T) {
 		later, within time.Duration
 	}{
 		{fault: "none", within: quick},
-		{fault: "every event is lost for 10 minutes, also those of schedules", weather: "drop for=10m", within: end(10 * time.Minute)},
+		{fault: "every event is lost for 10 minutes, including those of schedules", weather: "drop for=10m", within: end(10 * time.Minute)},
 		{fault: "every event comes twice for 10 minutes", weather: "duplicate for=10m", within: end(10 * time.Minute)},
 		{fault: "every event is 5 minutes late for 10 minutes", weather: "reorder=5m for=10m", within: end(10 * time.Minute)},
 		{fault: "every call is throttled for 5 minutes", weather: "throttle for=5m", within: end(5 * time.Minute)},
