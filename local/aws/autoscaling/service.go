@@ -160,12 +160,13 @@ type View struct {
 type InstanceView struct {
 	ID, State       string
 	TemplateVersion int
+	Unhealthy       bool
 }
 
 func (g *group) view() View {
 	v := View{Min: g.min, Max: g.max, Desired: g.desired, Suspended: slices.Sorted(maps.Keys(g.suspended))}
 	for _, m := range g.members {
-		v.Instances = append(v.Instances, InstanceView{m.id, m.lifecycle(), m.template.Version})
+		v.Instances = append(v.Instances, InstanceView{m.id, m.lifecycle(), m.template.Version, m.health == unhealthy})
 	}
 	return v
 }

@@ -66,8 +66,10 @@ type observations struct {
 	lastGroupFull time.Time
 	// autoscalerDesired is the last desired capacity that an autoscaler set while the group's stack was idle.
 	autoscalerDesired map[string]int
-	// replacedByAudit is the number of instances of a group that the audit replaced since all were in service.
+	// replacedByAudit is the number of instances of a group that the audit replaced since all were in service. unhealthy holds those of the
+	// group that were unhealthy at the last of these calls.
 	replacedByAudit map[string]int
+	unhealthy       map[string]map[string]bool
 
 	// drainStarts is when the drain of an instance began. drainStartTurns is the turn: time may stand still between turns.
 	drainStarts     map[string]time.Time
@@ -140,6 +142,7 @@ func newObserved() *observations {
 		operatorChangeEnded: map[string]time.Time{}, deletedRelays: map[string]bool{},
 		updatedByOperator: map[string]bool{}, autoscalerDesired: map[string]int{}, abandonedDrains: map[string]bool{},
 		replacedByAudit: map[string]int{},
+		unhealthy:       map[string]map[string]bool{},
 		watchedGroups:   map[string]bool{}, seenUpgrades: map[string]bool{},
 		readiness: map[string]*readiness{}, rollbackRequested: map[string]bool{}, rollingBack: map[string]bool{},
 		nodelessInstance: map[string]string{}, recreatedRoles: map[string]time.Time{},

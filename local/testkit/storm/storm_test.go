@@ -74,14 +74,15 @@ func TestRecentLives(t *testing.T) {
 // found are worlds in which the storm found a violation, with its cause. What a seed does changes with drover, so each cause has a test
 // of its own, too.
 var found = map[uint64]string{
-	205396819154: "the event of an ending instance was lost, and Lambda throttled every sweep",
-	205396818987: "drover was removed during a drain, and Lambda throttled every sweep",
-	205396818691: "the events of the second of two stacks of one name were lost",
-	205396819176: "drover was removed during the checks of an upgrade at a time",
-	205396818643: "drover was removed during an upgrade, and the cluster was busy for days",
-	700000000008: "the role of a function was deleted during one of its calls",
-	920000000056: "the role of a function was deleted at the moment of one of its calls",
-	700000000152: "a relay was deleted while an execution had updated the control plane already",
+	205396819154:  "the event of an ending instance was lost, and Lambda throttled every sweep",
+	205396818987:  "drover was removed during a drain, and Lambda throttled every sweep",
+	205396818691:  "the events of the second of two stacks of one name were lost",
+	205396819176:  "drover was removed during the checks of an upgrade at a time",
+	205396818643:  "drover was removed during an upgrade, and the cluster was busy for days",
+	700000000008:  "the role of a function was deleted during one of its calls",
+	920000000056:  "the role of a function was deleted at the moment of one of its calls",
+	700000000152:  "a relay was deleted while an execution had updated the control plane already",
+	1000000020011: "two audits at the same time marked one instance unhealthy",
 }
 
 func TestFoundLives(t *testing.T) {
