@@ -26,6 +26,7 @@ var (
 )
 
 func TestReliabilityNamesTestsThatAreThere(t *testing.T) {
+	t.Chdir(root)
 	table := rows(section(t, "reliability.md", "Faults and promises"))
 	require.Greater(t, len(table), 10)
 	for _, row := range table {
@@ -36,6 +37,7 @@ func TestReliabilityNamesTestsThatAreThere(t *testing.T) {
 
 // Each kind of fault that the local account makes has its row.
 func TestReliabilityHasEveryKindOfFault(t *testing.T) {
+	t.Chdir(root)
 	var documented, kinds []string
 	for _, row := range rows(section(t, "reliability.md", "Faults and promises")) {
 		for _, name := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(row[0], -1) {
@@ -49,6 +51,7 @@ func TestReliabilityHasEveryKindOfFault(t *testing.T) {
 }
 
 func TestUpgradesNameTestsThatAreThere(t *testing.T) {
+	t.Chdir(root)
 	days := rows(section(t, "upgrades.md", "Failures and edge cases"))
 	require.Greater(t, len(days), 15)
 	for _, row := range days {
@@ -68,6 +71,7 @@ func TestUpgradesNameTestsThatAreThere(t *testing.T) {
 // Every path of the repository that a page names in backquotes exists. A name of a Go file or a template without its folder exists
 // somewhere.
 func TestPagesNamePathsThatExist(t *testing.T) {
+	t.Chdir(root)
 	tracked, err := exec.Command("git", "ls-files").Output()
 	require.NoError(t, err)
 	names := map[string]bool{}
@@ -118,6 +122,7 @@ func requireTests(t *testing.T, row, text string) {
 
 // Every test that a page names exists.
 func TestPagesNameTestsThatAreThere(t *testing.T) {
+	t.Chdir(root)
 	there := map[string]bool{}
 	require.NoError(t, filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
 		switch {
@@ -152,6 +157,7 @@ func TestPagesNameTestsThatAreThere(t *testing.T) {
 
 // docs/security.md describes a compromise of every function.
 func TestSecurityHasARowForEachFunction(t *testing.T) {
+	t.Chdir(root)
 	documented := map[string]bool{}
 	for _, row := range rows(section(t, "security.md", "What a compromise would mean")) {
 		for name := range strings.SplitSeq(row[0], ", ") {
@@ -169,6 +175,7 @@ func TestSecurityHasARowForEachFunction(t *testing.T) {
 
 // docs/architecture.md states the right number of functions and machines.
 func TestArchitectureCounts(t *testing.T) {
+	t.Chdir(root)
 	functions, err := filepath.Glob("functions/*/main.go")
 	require.NoError(t, err)
 	machines, err := filepath.Glob("infra/testdata/machines/*.json")
@@ -180,6 +187,7 @@ func TestArchitectureCounts(t *testing.T) {
 
 // The page describes each event, with a sample of it.
 func TestNotificationsHaveARowForEachEvent(t *testing.T) {
+	t.Chdir(root)
 	page, err := os.ReadFile(filepath.Join("docs", "notifications.md"))
 	require.NoError(t, err)
 	source, err := os.ReadFile(filepath.Join("events", "notices.go"))
@@ -218,6 +226,7 @@ var adrHead = regexp.MustCompile(`^# (\d+)\. (.+)\n\n- Status: (?:Proposed|Accep
 
 // docs/adr/README.md lists every ADR under its title. Every ADR begins with its number, title, status and date.
 func TestADRsAreListed(t *testing.T) {
+	t.Chdir(root)
 	index, err := os.ReadFile("docs/adr/README.md")
 	require.NoError(t, err)
 	pages, err := filepath.Glob("docs/adr/[0-9]*.md")

@@ -88,6 +88,7 @@ type englishCounts struct {
 }
 
 func TestEnglish(t *testing.T) {
+	t.Chdir(root)
 	counts := countEnglish(t)
 	body, err := os.ReadFile(baselineFile)
 	require.NoError(t, err)

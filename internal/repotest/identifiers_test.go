@@ -25,6 +25,7 @@ var (
 )
 
 func TestPagesNameIdentifiersThatExist(t *testing.T) {
+	t.Chdir(root)
 	words, types := map[string]bool{}, map[string]bool{}
 	tracked, err := exec.Command("git", "ls-files").Output()
 	require.NoError(t, err)

@@ -100,6 +100,7 @@ func under(folder string, roots ...string) bool {
 }
 
 func TestImports(t *testing.T) {
+	t.Chdir(root)
 	rules := map[string]struct {
 		reason string
 		broken func(s source, imported, ours string) bool
@@ -208,6 +209,7 @@ func TestImports(t *testing.T) {
 
 // TestPurePackagesTakeTheirInput: clocks and environments come in as arguments.
 func TestPurePackagesTakeTheirInput(t *testing.T) {
+	t.Chdir(root)
 	banned := map[string][]string{"os": {"Getenv", "LookupEnv", "Environ"}, "time": {"Now", "Since", "Until", "Sleep", "After"}}
 	for _, s := range sources(t) {
 		if s.test || !isPure(s.folder) {
@@ -226,6 +228,7 @@ func TestPurePackagesTakeTheirInput(t *testing.T) {
 
 // TestPurePackagesTakeNoContext: a context means that something may take long, or that another system is asked.
 func TestPurePackagesTakeNoContext(t *testing.T) {
+	t.Chdir(root)
 	for _, s := range sources(t) {
 		if s.test || !isPure(s.folder) {
 			continue
@@ -242,6 +245,7 @@ func TestPurePackagesTakeNoContext(t *testing.T) {
 }
 
 func TestPackagesAreNamedForWhatTheyDo(t *testing.T) {
+	t.Chdir(root)
 	for _, s := range sources(t) {
 		for _, name := range []string{path.Base(s.folder), s.syntax.Name.Name} {
 			require.NotContains(t, []string{"util", "utils", "common", "helpers", "helper", "types", "models", "misc"}, name, s.file)
@@ -251,6 +255,7 @@ func TestPackagesAreNamedForWhatTheyDo(t *testing.T) {
 
 // Imports have at most three groups, with a blank line between them: the standard library, third parties, drover.
 func TestImportsHaveThreeGroups(t *testing.T) {
+	t.Chdir(root)
 	checked := 0
 	for _, file := range trackedFiles(t, ".go") {
 		set := token.NewFileSet()

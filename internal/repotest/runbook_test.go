@@ -53,19 +53,23 @@ func headings(t *testing.T, name, first string) (all []string) {
 
 // Phases are in the order of the code.
 func TestRunbookHasEveryPhase(t *testing.T) {
+	t.Chdir(root)
 	require.Equal(t, constants(t, "shared/status/document.go", "Phase"), headings(t, "Phases", "Phase "))
 }
 
 func TestRunbookHasEveryCheckOfAccounts(t *testing.T) {
+	t.Chdir(root)
 	require.Equal(t, doctor.Names(), headings(t, "Checks of accounts", "Account check "))
 }
 
 func TestRunbookHasEveryReasonOfRelays(t *testing.T) {
+	t.Chdir(root)
 	require.Equal(t, constants(t, "shared/kube/relay/errors.go", "Reason"), headings(t, "Relays", ""))
 }
 
 // A user finds the advice of a message in the runbook by its own words.
 func TestRunbookHasTheTextsOfRelays(t *testing.T) {
+	t.Chdir(root)
 	words := func(text string) string { return strings.Join(strings.Fields(text), " ") }
 	body, err := os.ReadFile("docs/runbook.md")
 	require.NoError(t, err)
@@ -120,6 +124,7 @@ func literals(t *testing.T, file, name string) (all []string) {
 }
 
 func TestRunbookHasEveryCondition(t *testing.T) {
+	t.Chdir(root)
 	require.Equal(t, conditionTypes(t), headings(t, "Conditions", "Condition "))
 }
 
@@ -145,6 +150,7 @@ func conditionTypes(t *testing.T) (all []string) {
 
 // Each entry says what it means and what to do; no entry is a table's cell. Only the contents are a table.
 func TestRunbookEntriesHaveOneShape(t *testing.T) {
+	t.Chdir(root)
 	body, err := os.ReadFile("docs/runbook.md")
 	require.NoError(t, err)
 	require.Equal(t, rows(section(t, "runbook.md", "Contents")), rows(string(body)), "an entry is a section, no row of a table")
@@ -170,6 +176,7 @@ func TestRunbookEntriesHaveOneShape(t *testing.T) {
 
 // A quoted message or command stands on one line, so that a search by its words finds it.
 func TestRunbookQuotesStandOnOneLine(t *testing.T) {
+	t.Chdir(root)
 	quotes := 0
 	for i, line := range proseOf(t, "docs/runbook.md") {
 		for _, mark := range []string{`"`, "`"} {
@@ -216,6 +223,7 @@ var wordsOfAWS = []string{
 
 // The introduction defines each word of a command that the reader replaces.
 func TestRunbookDefinesItsPlaceholders(t *testing.T) {
+	t.Chdir(root)
 	body, err := os.ReadFile("docs/runbook.md")
 	require.NoError(t, err)
 	introduction, _, found := strings.Cut(string(body), "## Contents")
@@ -238,6 +246,7 @@ func TestRunbookDefinesItsPlaceholders(t *testing.T) {
 
 // Links to headings of the runbook, of its own and of other pages, lead to one heading each.
 func TestRunbookLinksLeadToHeadings(t *testing.T) {
+	t.Chdir(root)
 	body, err := os.ReadFile("docs/runbook.md")
 	require.NoError(t, err)
 	anchors := map[string]bool{}
@@ -273,6 +282,7 @@ func anchorOf(heading string) string {
 
 // Entries name the command that converges a cluster. Only the first steps name the machine, for the console.
 func TestRunbookConvergesByCommand(t *testing.T) {
+	t.Chdir(root)
 	body, err := os.ReadFile("docs/runbook.md")
 	require.NoError(t, err)
 	require.Len(t, regexp.MustCompile("start the machine\\s`drover-converge`").FindAllString(string(body), -1), 1)
@@ -307,6 +317,7 @@ func constants(t *testing.T, file, of string) (all []string) {
 }
 
 func TestRunbookHasEveryStop(t *testing.T) {
+	t.Chdir(root)
 	var phrases []string
 	for _, e := range entries(t, "Upgrades") {
 		for _, quoted := range regexp.MustCompile(`"([^"]+)"`).FindAllStringSubmatch(e.heading, -1) {
@@ -471,6 +482,7 @@ func messageFiles(t *testing.T) (all []string) {
 // A message is in the runbook by its first words: from its begin, or after a value, to the first colon, semicolon, comma
 // or bracket that follows two words. A value is written as …. The words stand on one line, so that a search by them finds the entry.
 func TestTheRunbookHasEveryFailure(t *testing.T) {
+	t.Chdir(root)
 	body, err := os.ReadFile("docs/runbook.md")
 	require.NoError(t, err)
 	runbook := string(body)
