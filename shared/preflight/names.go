@@ -34,6 +34,6 @@ const (
 	UpgradePossible = "UpgradePossible"
 	// FileValid is about an uploaded release or channels file: it must be valid. Package releases runs it.
 	FileValid = "FileValid"
-	// ReleasesThere is about an uploaded channels file: the releases that it names must exist. Package releases runs it.
-	ReleasesThere = "ReleasesThere"
+	// ReleasesExist is about an uploaded channels file: the releases that it names must exist. Package releases runs it.
+	ReleasesExist = "ReleasesExist"
 )

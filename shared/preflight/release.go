@@ -53,5 +53,5 @@ func CheckCreation(f *Facts, cluster *api.Cluster) []status.Check {
 
 // ReleaseCheckNames returns the names of the checks of releases and channels, in order.
 func ReleaseCheckNames() []string {
-	return append([]string{FileValid, ReleasesThere}, namesOf(releaseChecks)...)
+	return append([]string{FileValid, ReleasesExist}, namesOf(releaseChecks)...)
 }

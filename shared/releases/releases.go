@@ -196,7 +196,7 @@ func (c *Checker) checkChannels(ctx context.Context, body []byte) ([]status.Chec
 		return nil, nil
 	}
 	return []status.Check{{
-		Name: preflight.ReleasesThere, Blocks: true, Message: strings.Join(wrong, "\n"),
+		Name: preflight.ReleasesExist, Blocks: true, Message: strings.Join(wrong, "\n"),
 		Next: "Upload the releases, or name others in " + names.ReleaseSpec(api.ChannelsName) +
 			". Until then, clusters of these channels do not change.",
 	}}, nil

@@ -119,7 +119,7 @@ func TestCheckChannels(t *testing.T) {
 		f.upload("r3", "{")
 		f.upload(api.ChannelsName, strings.Replace(channels, `stable: r1, nodes: {"1.36": r1}`,
 			`stable: r1, rapid: r3, nodes: {"1.35": r2, "1.36": r2}`, 1))
-		check := checkNamed(t, f.check(t, api.ChannelsName), preflight.ReleasesThere)
+		check := checkNamed(t, f.check(t, api.ChannelsName), preflight.ReleasesExist)
 		require.True(t, check.Blocks)
 		require.Equal(t, "spec.nodes[1.36]: releases/r2.yaml is for Kubernetes 1.35\nspec.rapid: releases/r3.yaml cannot be used\n"+
 			"spec.stable: there is no releases/r1.yaml", check.Message)

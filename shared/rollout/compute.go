@@ -238,15 +238,15 @@ func (c *computing) member(f *Fact) (m Member, left Reason, why string) {
 	case f.Pinned:
 		return m, ReasonPinned, "spec.fleet.release of the cluster is Pinned"
 	case have.KubernetesVersion == "":
-		return m, ReasonUncreated, "it has no control plane"
+		return m, ReasonNotCreated, "it has no control plane"
 	case !ok:
-		return m, ReasonKubernetes, fmt.Sprintf("the rollout has no release for %s", have.KubernetesVersion)
+		return m, ReasonIncompatibleVersion, fmt.Sprintf("the rollout has no release for %s", have.KubernetesVersion)
 	case have.Release == to.Name && (have.SHA256 == to.SHA256 || have.SHA256 == ""):
-		return m, ReasonAlready, "" // facts from specs may have the name alone
+		return m, ReasonUpToDate, "" // facts from specs may have the name alone
 	}
 	why = misfit(have.KubernetesVersion, to)
 	if why != "" {
-		return m, ReasonKubernetes, why
+		return m, ReasonIncompatibleVersion, why
 	}
 	return m, "", ""
 }
@@ -467,7 +467,7 @@ func Waits(p *Plan, facts []Fact, freezes []api.Freeze, at time.Time) (all []Wai
 			case f.Busy:
 				w.Reason = ReasonBusy
 			case f.Unready:
-				w.Reason = ReasonUnready
+				w.Reason = ReasonNotReady
 			default:
 				continue
 			}

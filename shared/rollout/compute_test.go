@@ -150,10 +150,10 @@ func TestComputeLeavesClustersOut(t *testing.T) {
 	p := compute(t, read(t, "  clusters: {}\n  unmatched: Skip\n  stages: [{name: all, selector: {matchLabels: {stage: all}}}]"), facts...)
 	require.Equal(t, []string{"1 all: goes"}, shape(p))
 	require.Equal(t, []rollout.LeftOut{
-		{Cluster: "ahead", Reason: rollout.ReasonKubernetes, Message: "it runs 1.38: 1.37-1 is of 1.37"},
-		{Cluster: "already", Reason: rollout.ReasonAlready},
-		{Cluster: "new", Reason: rollout.ReasonUncreated, Message: "it has no control plane"},
-		{Cluster: "old", Reason: rollout.ReasonKubernetes, Message: "it runs 1.35: 1.37-1 upgrades from 1.36"},
+		{Cluster: "ahead", Reason: rollout.ReasonIncompatibleVersion, Message: "it runs 1.38: 1.37-1 is of 1.37"},
+		{Cluster: "already", Reason: rollout.ReasonUpToDate},
+		{Cluster: "new", Reason: rollout.ReasonNotCreated, Message: "it has no control plane"},
+		{Cluster: "old", Reason: rollout.ReasonIncompatibleVersion, Message: "it runs 1.35: 1.37-1 upgrades from 1.36"},
 		{Cluster: "other", Reason: rollout.ReasonUnmatched, Message: "no stage selects it"},
 		{Cluster: "pinned", Reason: rollout.ReasonPinned, Message: "spec.fleet.release of the cluster is Pinned"},
 	}, p.LeftOut)
@@ -368,7 +368,7 @@ func TestWaits(t *testing.T) {
 		{Cluster: "busy", Reason: rollout.ReasonBusy},
 		{Cluster: "frozen", Reason: rollout.ReasonFreeze, Until: time.Date(2026, 11, 27, 0, 0, 0, 0, time.UTC)},
 		{Cluster: "paused", Reason: rollout.ReasonClusterPaused},
-		{Cluster: "unready", Reason: rollout.ReasonUnready},
+		{Cluster: "unready", Reason: rollout.ReasonNotReady},
 		{Cluster: "window", Reason: rollout.ReasonClusterWindow, Until: at.Add(time.Hour)},
 	}, rollout.Waits(p, facts, []api.Freeze{freeze}, at))
 	timeless := rollout.Waits(p, facts, []api.Freeze{freeze}, time.Time{})

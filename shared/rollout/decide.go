@@ -106,7 +106,7 @@ func (t *ticking) resume() (applied bool, message string) {
 	}
 	t.r.PausedBy, t.r.Halt = "", nil
 	for i := range t.r.Stages {
-		t.r.Stages[i].Ringing = time.Time{} // ten minutes more
+		t.r.Stages[i].AlarmSince = time.Time{} // ten minutes more
 	}
 	return true, fmt.Sprintf("the run continues; failed members that are well and settle again: %d", t.rejudge())
 }

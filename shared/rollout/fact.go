@@ -195,8 +195,8 @@ type Decided struct {
 
 // Alarm is the state of an alarm of CloudWatch.
 type Alarm struct {
-	// Ringing is true in the state ALARM.
-	Ringing bool
+	// InAlarm is true in the state ALARM.
+	InAlarm bool
 	// Since is when the alarm entered its state.
 	Since time.Time
 }

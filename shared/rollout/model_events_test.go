@@ -64,7 +64,7 @@ func (m *model) events(all bool) (list []event) {
 	add("five minutes", func(_ *model, w *world) { w.Now = w.Now.Add(5 * time.Minute) })
 	add("two hours", func(_ *model, w *world) { w.Now = w.Now.Add(2 * time.Hour) })
 	add("freeze or thaw", func(_ *model, w *world) { w.Frozen = !w.Frozen })
-	add("ring or silence", func(_ *model, w *world) { w.Ringing = !w.Ringing })
+	add("enter or leave ALARM", func(_ *model, w *world) { w.InAlarm = !w.InAlarm })
 	for i := range m.plan.Size() {
 		add("block "+name(i), func(_ *model, w *world) { w.step(i, rollout.AttemptBlocked) })
 		add("deliver an old fact of "+name(i), func(_ *model, w *world) { w.Facts[i], w.Old[i] = w.Old[i], w.Facts[i] })

@@ -188,7 +188,7 @@ func (m *model) random(seed uint64, steps int) (trace []string, err error) {
 // settle lets every cluster get well and every decision come in time. The run must end: Done, ended by a decision, or Halted with a member
 // that is to blame.
 func (m *model) settle(w *world, trace []string) ([]string, error) {
-	w.Frozen, w.Ringing, w.Now = false, false, w.Now.Add(time.Second)
+	w.Frozen, w.InAlarm, w.Now = false, false, w.Now.Add(time.Second)
 	m.decide(w, api.VerbResume, nil)
 	for range 500 {
 		for i := range w.Clusters {

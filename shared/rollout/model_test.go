@@ -58,7 +58,7 @@ type world struct {
 	Sequence  int64 // of the published sections
 	Decisions []rollout.Decided
 	Frozen    bool
-	Ringing   bool
+	InAlarm   bool
 	invariants.History
 	Slow    *slowTick
 	SlowRun *rollout.Run // a record that a slow call has yet to publish
@@ -199,7 +199,7 @@ func (w *world) report(i int) {
 func (m *model) inputs(w *world) rollout.Inputs {
 	in := rollout.Inputs{
 		Facts: map[string]rollout.Fact{}, FactsAt: map[string]time.Time{rollout.LocalCell: w.Now}, Decisions: slices.Clone(w.Decisions),
-		Alarms: map[string]rollout.Alarm{alarmName: {Ringing: w.Ringing, Since: epoch}},
+		Alarms: map[string]rollout.Alarm{alarmName: {InAlarm: w.InAlarm, Since: epoch}},
 		Cells:  map[string]rollout.Cell{rollout.LocalCell: {Limit: m.limit}},
 	}
 	for _, f := range w.Facts {

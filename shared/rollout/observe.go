@@ -53,7 +53,7 @@ func (t *ticking) observeWaiting(m *MemberRun, member *Member) {
 	case f.Pinned:
 		t.set(m, Skipped, ReasonPinned)
 	case m.Attempt == 0 && same(f.Deployed, member.To):
-		t.set(m, Skipped, ReasonAlready)
+		t.set(m, Skipped, ReasonUpToDate)
 	}
 }
 

@@ -67,14 +67,14 @@ const (
 	ReasonFreeze Reason = "Freeze"
 	// ReasonClusterWindow: the window of the cluster is closed.
 	ReasonClusterWindow Reason = "ClusterWindow"
-	// ReasonKubernetes: the Kubernetes version of the cluster does not fit the release. Also of clusters that are left out.
-	ReasonKubernetes Reason = "Kubernetes"
+	// ReasonIncompatibleVersion: the Kubernetes version of the cluster does not fit the release. Also of clusters that are left out.
+	ReasonIncompatibleVersion Reason = "IncompatibleVersion"
 	// ReasonUnpublished: the cell cannot use the release.
 	ReasonUnpublished Reason = "Unpublished"
 	// ReasonBusy: other work is in flight on the cluster.
 	ReasonBusy Reason = "Busy"
-	// ReasonUnready: the cluster is not Ready.
-	ReasonUnready Reason = "Unready"
+	// ReasonNotReady: the cluster is not Ready.
+	ReasonNotReady Reason = "NotReady"
 	// ReasonSlots: as many members are at risk as maxConcurrency allows.
 	ReasonSlots Reason = "Slots"
 	// ReasonBudget: a further failure could exceed maxFailures.
@@ -107,8 +107,8 @@ const ReasonNotPossible Reason = "NotPossible"
 const (
 	// ReasonPinned: the spec of the cluster opts out of rollouts.
 	ReasonPinned Reason = "Pinned"
-	// ReasonAlready: the cluster has the release.
-	ReasonAlready Reason = "Already"
+	// ReasonUpToDate: the cluster has the release.
+	ReasonUpToDate Reason = "UpToDate"
 	// ReasonOvertaken: the spec of the cluster names another release, which takes precedence.
 	ReasonOvertaken Reason = "Overtaken"
 	// ReasonDecision: a decision took the member out of the run, or ended the run.
@@ -117,8 +117,8 @@ const (
 	ReasonSuperseded Reason = "Superseded"
 	// ReasonDeleted: the cluster was deleted or recreated after the plan was made.
 	ReasonDeleted Reason = "Deleted"
-	// ReasonUncreated: the cluster has no control plane yet.
-	ReasonUncreated Reason = "Uncreated"
+	// ReasonNotCreated: the cluster has no control plane yet.
+	ReasonNotCreated Reason = "NotCreated"
 	// ReasonUnmatched: no stage selects the cluster.
 	ReasonUnmatched Reason = "Unmatched"
 )
@@ -129,14 +129,14 @@ func Reasons(of State) []Reason {
 	case Waiting:
 		return []Reason{
 			ReasonPaused, ReasonHalted, ReasonStage, ReasonApproval, ReasonAlarm, ReasonWindow, ReasonUnreported, ReasonClusterPaused, ReasonFreeze,
-			ReasonClusterWindow, ReasonKubernetes, ReasonUnpublished, ReasonBusy, ReasonUnready, ReasonSlots, ReasonBudget, ReasonCellLimit,
+			ReasonClusterWindow, ReasonIncompatibleVersion, ReasonUnpublished, ReasonBusy, ReasonNotReady, ReasonSlots, ReasonBudget, ReasonCellLimit,
 		}
 	case Failed:
 		return []Reason{ReasonDeadline, ReasonUpgrade, ReasonHealth, ReasonAlarm, ReasonRegressed, ReasonRollback}
 	case Blocked:
 		return []Reason{ReasonCheck}
 	case Skipped:
-		return []Reason{ReasonPinned, ReasonAlready, ReasonOvertaken, ReasonDecision, ReasonSuperseded, ReasonDeleted}
+		return []Reason{ReasonPinned, ReasonUpToDate, ReasonOvertaken, ReasonDecision, ReasonSuperseded, ReasonDeleted}
 	case Kept:
 		return []Reason{ReasonNotPossible}
 	}
@@ -145,5 +145,5 @@ func Reasons(of State) []Reason {
 
 // LeftOutReasons returns the reasons for which a plan leaves a cluster out.
 func LeftOutReasons() []Reason {
-	return []Reason{ReasonUnmatched, ReasonPinned, ReasonUncreated, ReasonAlready, ReasonKubernetes}
+	return []Reason{ReasonUnmatched, ReasonPinned, ReasonNotCreated, ReasonUpToDate, ReasonIncompatibleVersion}
 }

@@ -86,9 +86,9 @@ type StageRun struct {
 	Passed time.Time `json:"passed,omitzero"`
 	// Soaked is since when the soak is over and only approvals are missing.
 	Soaked time.Time `json:"soaked,omitzero"`
-	// Ringing is since when an alarm of the stage is in ALARM or absent; zero if none is. Quiet is since when none is, if one was.
-	Ringing time.Time `json:"ringing,omitzero"`
-	Quiet   time.Time `json:"quiet,omitzero"`
+	// AlarmSince is since when an alarm of the stage is in ALARM or absent; zero if none is. Quiet is since when none is, if one was.
+	AlarmSince time.Time `json:"alarmSince,omitzero"`
+	Quiet      time.Time `json:"quiet,omitzero"`
 	// Before and After are the decisions that approved the stage.
 	Before []string `json:"before,omitempty"`
 	After  []string `json:"after,omitempty"`

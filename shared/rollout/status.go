@@ -96,9 +96,9 @@ type StageStatus struct {
 	Passed    time.Time `json:"passed,omitzero"`
 	// Needs is Before or After: the approval that is missing now. It is empty if none is.
 	Needs string `json:"needs,omitempty"`
-	// Ringing is since when an alarm of the stage is in ALARM or does not exist.
-	Ringing  time.Time     `json:"ringing,omitzero"`
-	Rollback RollbackState `json:"rollback,omitempty"`
+	// AlarmSince is since when an alarm of the stage is in ALARM or does not exist.
+	AlarmSince time.Time     `json:"alarmSince,omitzero"`
+	Rollback   RollbackState `json:"rollback,omitempty"`
 	// Members in the order of the plan.
 	Members []MemberRun `json:"members"`
 }
@@ -175,7 +175,7 @@ func runStatus(p *Plan, r *Run) *RunStatus {
 		stage, run := &p.Stages[i], &r.Stages[i]
 		s := StageStatus{
 			Number: stage.Number, Name: stage.Name, State: StageWaiting, Counts: map[State]int{}, MaxConcurrency: stage.MaxConcurrency,
-			MaxFailures: stage.MaxFailures, Began: run.Began, Passed: run.Passed, Ringing: run.Ringing, Rollback: run.Rollback,
+			MaxFailures: stage.MaxFailures, Began: run.Began, Passed: run.Passed, AlarmSince: run.AlarmSince, Rollback: run.Rollback,
 			Members: rest[:len(stage.Members)],
 		}
 		rest = rest[len(stage.Members):]

@@ -88,7 +88,7 @@ func equal(a, b *Run) bool {
 	return sameHalt && a.State == b.State && a.Ended.Equal(b.Ended) && a.PausedBy == b.PausedBy && a.Ending == b.Ending &&
 		slices.Equal(a.Overrides, b.Overrides) && slices.Equal(a.Members, b.Members) && maps.Equal(a.Decided, b.Decided) &&
 		slices.EqualFunc(a.Stages, b.Stages, func(a, b StageRun) bool {
-			return a.Began.Equal(b.Began) && a.Passed.Equal(b.Passed) && a.Soaked.Equal(b.Soaked) && a.Ringing.Equal(b.Ringing) &&
+			return a.Began.Equal(b.Began) && a.Passed.Equal(b.Passed) && a.Soaked.Equal(b.Soaked) && a.AlarmSince.Equal(b.AlarmSince) &&
 				a.Quiet.Equal(b.Quiet) && slices.Equal(a.Before, b.Before) && slices.Equal(a.After, b.After) && a.Rollback == b.Rollback
 		})
 }
@@ -240,10 +240,10 @@ func (t *ticking) watchAlarms() {
 	}
 	s := &t.r.Stages[i]
 	if t.hasAlarm(i) {
-		if s.Ringing.IsZero() {
-			s.Ringing = t.now
+		if s.AlarmSince.IsZero() {
+			s.AlarmSince = t.now
 		}
-		if limit := s.Ringing.Add(alarmLimit); t.now.Before(limit) {
+		if limit := s.AlarmSince.Add(alarmLimit); t.now.Before(limit) {
 			t.lookAt(limit)
 		} else if t.r.Halt == nil && t.r.Ending == "" {
 			t.r.Halt = &Halt{Stage: i + 1, Cause: HaltAlarm, At: t.now}
@@ -251,8 +251,8 @@ func (t *ticking) watchAlarms() {
 		return
 	}
 	quiet := s.Quiet
-	if !s.Ringing.IsZero() {
-		quiet, s.Ringing = t.now, time.Time{}
+	if !s.AlarmSince.IsZero() {
+		quiet, s.AlarmSince = t.now, time.Time{}
 	}
 	for _, name := range t.p.Stages[i].Alarms {
 		if since := wholeSecond(t.in.Alarms[name].Since); since.After(s.Began) && since.After(quiet) {
@@ -266,7 +266,7 @@ func (t *ticking) watchAlarms() {
 func (t *ticking) hasAlarm(i int) bool {
 	return slices.ContainsFunc(t.p.Stages[i].Alarms, func(name string) bool {
 		a, ok := t.in.Alarms[name]
-		return !ok || a.Ringing
+		return !ok || a.InAlarm
 	})
 }
 
@@ -377,13 +377,13 @@ func (t *ticking) obstacle(member *Member) (reason Reason, until time.Time) {
 	}
 	switch {
 	case misfit(f.Deployed.KubernetesVersion, t.releases[member.To.SHA256]) != "":
-		return ReasonKubernetes, time.Time{}
+		return ReasonIncompatibleVersion, time.Time{}
 	case slices.Contains(t.in.Cells[member.Cell].Unpublished, member.To.SHA256):
 		return ReasonUnpublished, time.Time{}
 	case f.Busy:
 		return ReasonBusy, time.Time{}
 	case f.Unready:
-		return ReasonUnready, time.Time{}
+		return ReasonNotReady, time.Time{}
 	}
 	return "", time.Time{}
 }

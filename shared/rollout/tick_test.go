@@ -217,7 +217,7 @@ func TestTickCountsPassedStages(t *testing.T) {
 func TestTickAlarms(t *testing.T) {
 	spec := strings.Replace(canaryThenProd, "soak: 1h", "soak: 1h, alarms: [errors]", 1)
 	s := begin(t, "  onFailure: Rollback\n"+spec)
-	require.Equal(t, "a Waiting Alarm", s.states()[:15], "a missing alarm counts as ringing")
+	require.Equal(t, "a Waiting Alarm", s.states()[:15], "a missing alarm counts as one in ALARM")
 	s.in.Alarms["errors"] = rollout.Alarm{Since: epoch}
 	s.tick()
 	s.good("a")
@@ -225,7 +225,7 @@ func TestTickAlarms(t *testing.T) {
 	s.in.Alarms["errors"] = rollout.Alarm{Since: s.now.Add(-time.Minute)}
 	s.report(rollout.AttemptDone, "a").tick()
 	require.True(t, s.run.Stages[0].Passed.IsZero(), "the alarm was in ALARM between two ticks: the soak begins again")
-	s.in.Alarms["errors"] = rollout.Alarm{Ringing: true, Since: s.now}
+	s.in.Alarms["errors"] = rollout.Alarm{InAlarm: true, Since: s.now}
 	s.tick()
 	require.Equal(t, s.now.Add(10*time.Minute), s.next)
 	s.after(10 * time.Minute).tick()
@@ -369,11 +369,11 @@ func TestTickWaitsForClusters(t *testing.T) {
 		change func(*story)
 		until  time.Time
 	}{
-		rollout.ReasonClusterPaused: {change: func(s *story) { s.see("b", func(f *rollout.Fact) { f.Paused = true }) }},
-		rollout.ReasonBusy:          {change: func(s *story) { s.see("b", func(f *rollout.Fact) { f.Busy = true }) }},
-		rollout.ReasonUnready:       {change: func(s *story) { s.see("b", func(f *rollout.Fact) { f.Unready = true }) }},
-		rollout.ReasonKubernetes:    {change: func(s *story) { s.see("b", func(f *rollout.Fact) { f.Deployed.KubernetesVersion = "1.38" }) }},
-		rollout.ReasonUnreported:    {change: func(s *story) { delete(s.in.Facts, "b") }},
+		rollout.ReasonClusterPaused:       {change: func(s *story) { s.see("b", func(f *rollout.Fact) { f.Paused = true }) }},
+		rollout.ReasonBusy:                {change: func(s *story) { s.see("b", func(f *rollout.Fact) { f.Busy = true }) }},
+		rollout.ReasonNotReady:            {change: func(s *story) { s.see("b", func(f *rollout.Fact) { f.Unready = true }) }},
+		rollout.ReasonIncompatibleVersion: {change: func(s *story) { s.see("b", func(f *rollout.Fact) { f.Deployed.KubernetesVersion = "1.38" }) }},
+		rollout.ReasonUnreported:          {change: func(s *story) { delete(s.in.Facts, "b") }},
 		rollout.ReasonUnpublished: {change: func(s *story) {
 			s.in.Cells["local"] = rollout.Cell{Unpublished: []string{sha('b')}}
 		}},
@@ -455,7 +455,7 @@ func TestTickMembersLeave(t *testing.T) {
 	s.after(time.Minute).see("b", func(f *rollout.Fact) { f.Pinned = true }).
 		see("c", func(f *rollout.Fact) { f.Deployed = subject().Releases[0].Target() }).
 		see("d", func(f *rollout.Fact) { f.Labels = nil }).tick()
-	require.Equal(t, "a Started, b Skipped Pinned, c Skipped Already, d Waiting Stage", s.states(), "a relabelled cluster stays a member")
+	require.Equal(t, "a Started, b Skipped Pinned, c Skipped UpToDate, d Waiting Stage", s.states(), "a relabelled cluster stays a member")
 }
 
 func TestTickNewerPlans(t *testing.T) {

@@ -71,7 +71,7 @@ spec: {of: {release: "1.36-1"}, stages: [{name: all, selector: {matchLabels: {st
 		}
 		require.NoError(t, json.Unmarshal([]byte(r.Stdout), &p))
 		require.Zero(t, p.Members)
-		require.Equal(t, []struct{ Cluster, Reason string }{{"demo", "Already"}, {"minimal", "Already"}}, p.Plan.LeftOut)
+		require.Equal(t, []struct{ Cluster, Reason string }{{"demo", "UpToDate"}, {"minimal", "UpToDate"}}, p.Plan.LeftOut)
 	})
 }
 

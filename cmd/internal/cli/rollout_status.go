@@ -297,8 +297,8 @@ func stageNotes(s *rollout.StageStatus, now time.Time) string {
 	if regressed > 0 {
 		all = append(all, view.Count(regressed, "member")+" restarted the soak")
 	}
-	if !s.Ringing.IsZero() {
-		all = append(all, "an alarm is in ALARM since "+view.Age(now, s.Ringing))
+	if !s.AlarmSince.IsZero() {
+		all = append(all, "an alarm is in ALARM since "+view.Age(now, s.AlarmSince))
 	}
 	if !s.Passed.IsZero() {
 		all = append(all, "passed "+view.Relative(now, s.Passed))

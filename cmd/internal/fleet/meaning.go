@@ -38,11 +38,11 @@ var meanings = map[meaning]string{
 	{rollout.Waiting, rollout.ReasonClusterPaused}: "The spec of the cluster has `paused: true`.",
 	{rollout.Waiting, rollout.ReasonFreeze}:        "A freeze holds the cluster. Decision: Override.",
 	{rollout.Waiting, rollout.ReasonClusterWindow}: "The window of the cluster (`spec.upgrade`) is closed.",
-	{rollout.Waiting, rollout.ReasonKubernetes}: "The Kubernetes version of the cluster does not fit the release. Decision: " +
+	{rollout.Waiting, rollout.ReasonIncompatibleVersion}: "The Kubernetes version of the cluster does not fit the release. Decision: " +
 		"Skip.",
 	{rollout.Waiting, rollout.ReasonUnpublished}: "The cell cannot use the release.",
 	{rollout.Waiting, rollout.ReasonBusy}:        "Other work is in flight on the cluster.",
-	{rollout.Waiting, rollout.ReasonUnready}:     "The cluster is not Ready.",
+	{rollout.Waiting, rollout.ReasonNotReady}:    "The cluster is not Ready.",
 	{rollout.Waiting, rollout.ReasonSlots}:       "`maxConcurrency` members are at risk.",
 	{rollout.Waiting, rollout.ReasonBudget}:      "A further failure could exceed `maxFailures`.",
 	{rollout.Waiting, rollout.ReasonCellLimit}:   "The cell works on as many clusters as its limit allows.",
@@ -63,8 +63,8 @@ var meanings = map[meaning]string{
 	{rollout.Failed, rollout.ReasonRollback}: "The rollback did not succeed.",
 	{rollout.Blocked, rollout.ReasonCheck}: "A check before the upgrade refused it. Nothing was changed. Decision: Retry or " +
 		"Skip.",
-	{rollout.Skipped, rollout.ReasonPinned}:  "The spec of the cluster opts out of rollouts.",
-	{rollout.Skipped, rollout.ReasonAlready}: "The cluster has the release.",
+	{rollout.Skipped, rollout.ReasonPinned}:   "The spec of the cluster opts out of rollouts.",
+	{rollout.Skipped, rollout.ReasonUpToDate}: "The cluster has the release.",
 	{rollout.Skipped, rollout.ReasonOvertaken}: "The spec of the cluster names another release, which takes " +
 		"precedence.",
 	{rollout.Skipped, rollout.ReasonDecision}:   "A decision took the member out, or ended the run.",

@@ -263,7 +263,7 @@ func (c *call) observeDone(ctx context.Context, o *observedCluster, f *rollout.F
 	if err != nil {
 		return err
 	}
-	for _, name := range o.spec.Spec.Upgrade.Alarms { // an absent alarm counts as ringing
+	for _, name := range o.spec.Spec.Upgrade.Alarms { // an absent alarm counts as one in ALARM
 		if !slices.ContainsFunc(alarms, func(a preflight.Alarm) bool { return a.Name == name && a.State == "OK" }) {
 			f.Alarms = append(f.Alarms, name)
 		}

@@ -301,7 +301,7 @@ func (e *evaluation) inputs(ctx context.Context, p *rollout.Plan, run *rollout.R
 		return in, err
 	}
 	for _, a := range found {
-		in.Alarms[a.Name] = rollout.Alarm{Ringing: a.State == "ALARM", Since: a.Since}
+		in.Alarms[a.Name] = rollout.Alarm{InAlarm: a.State == "ALARM", Since: a.Since}
 	}
 	return in, nil
 }

@@ -19,7 +19,7 @@ import (
 )
 
 // Fleet observes the clusters of rollouts whose upgrades are done. While a run is active, it starts the functions fleet and rollout, which
-// find lost events, and what time alone changes: windows that open, soaks that end and alarms that ring.
+// find lost events, and what time alone changes: windows that open, soaks that end and alarms that enter ALARM.
 type Fleet struct {
 	State     FleetState
 	Stacks    FleetStacks

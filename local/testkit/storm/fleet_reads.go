@@ -178,7 +178,7 @@ type readAlarms struct{ rolling.Alarms }
 func (a *readAlarms) States(ctx context.Context, named []string) ([]preflight.Alarm, error) {
 	found, err := a.Alarms.States(ctx, named)
 	for _, alarm := range found {
-		readsOf(ctx).alarms[alarm.Name] = rollout.Alarm{Ringing: alarm.State == "ALARM", Since: alarm.Since}
+		readsOf(ctx).alarms[alarm.Name] = rollout.Alarm{InAlarm: alarm.State == "ALARM", Since: alarm.Since}
 	}
 	return found, err
 }

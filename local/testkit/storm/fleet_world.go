@@ -351,11 +351,11 @@ func (w *world) endRun(name string, run *rollout.Run) {
 			m := &run.Members[i]
 			waits := m.State == rollout.Waiting
 			switch {
-			case waits && m.Reason == rollout.ReasonUnready && w.desired[m.Cluster] != nil && w.stuck(w.Status(m.Cluster)) &&
+			case waits && m.Reason == rollout.ReasonNotReady && w.desired[m.Cluster] != nil && w.stuck(w.Status(m.Cluster)) &&
 				!w.fleet.byHand[m.Cluster]:
 				w.continueUpgrade(m.Cluster) // its own upgrade had stopped
 				return
-			case waits && (m.Reason == rollout.ReasonKubernetes || m.Reason == rollout.ReasonUnready && time.Since(m.Since) > maxUnready):
+			case waits && (m.Reason == rollout.ReasonIncompatibleVersion || m.Reason == rollout.ReasonNotReady && time.Since(m.Since) > maxUnready):
 				// No run downgrades a cluster, or repairs one.
 				w.decide(choice{rollout: name, verb: api.VerbSkip, cluster: m.Cluster})
 				return

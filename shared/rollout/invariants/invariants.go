@@ -294,11 +294,11 @@ func (c *checking) shut(s *rollout.Stage) bool {
 	return !open
 }
 
-// rings reports whether an alarm of a stage rings or is absent.
-func (c *checking) rings(s *rollout.Stage) bool {
+// alarmed reports whether an alarm of a stage is in ALARM or absent.
+func (c *checking) alarmed(s *rollout.Stage) bool {
 	return slices.ContainsFunc(s.Alarms, func(name string) bool {
 		alarm, found := c.In.Alarms[name]
-		return !found || alarm.Ringing
+		return !found || alarm.InAlarm
 	})
 }
 
@@ -349,7 +349,7 @@ func (c *checking) checkStarts() error {
 			return fmt.Errorf("F9: %s starts in a freeze", member.Cluster)
 		case !found || f.Paused || c.closed(&f):
 			return fmt.Errorf("F9: %s starts although its cluster does not allow it", member.Cluster)
-		case c.shut(s) || c.rings(s):
+		case c.shut(s) || c.alarmed(s):
 			return fmt.Errorf("F9: %s starts although its stage does not allow it", member.Cluster)
 		}
 		for earlier := range k {
@@ -504,7 +504,7 @@ func (c *checking) holds(k int, planned *rollout.Member, member *rollout.MemberR
 	case rollout.ReasonApproval:
 		return len(c.After.Stages[k].Before) < len(s.Before)
 	case rollout.ReasonAlarm:
-		return c.rings(s)
+		return c.alarmed(s)
 	case rollout.ReasonWindow:
 		return c.shut(s)
 	case rollout.ReasonUnreported:
@@ -515,13 +515,13 @@ func (c *checking) holds(k int, planned *rollout.Member, member *rollout.MemberR
 		return c.frozen(&f)
 	case rollout.ReasonClusterWindow:
 		return c.closed(&f)
-	case rollout.ReasonKubernetes:
+	case rollout.ReasonIncompatibleVersion:
 		return c.unreachable(&f, planned)
 	case rollout.ReasonUnpublished:
 		return slices.Contains(cell.Unpublished, planned.To.SHA256)
 	case rollout.ReasonBusy:
 		return f.Busy
-	case rollout.ReasonUnready:
+	case rollout.ReasonNotReady:
 		return f.Unready
 	case rollout.ReasonSlots:
 		return own.atRisk >= s.MaxConcurrency

@@ -123,7 +123,7 @@ func TestChannelsNameReleasesThatAreThere(t *testing.T) {
 	v := verdict(t, a, "channels")
 	require.False(t, v.Usable)
 	require.Len(t, v.Checks, 1)
-	require.Equal(t, "ReleasesThere", v.Checks[0].Name)
+	require.Equal(t, "ReleasesExist", v.Checks[0].Name)
 	require.Equal(t, "spec.nodes[1.36]: there is no releases/r1.yaml\nspec.stable: there is no releases/r1.yaml", v.Checks[0].Message)
 
 	// The release may follow the channels.

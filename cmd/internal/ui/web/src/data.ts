@@ -54,7 +54,7 @@ export interface Stage {
   soakUntil?: string;
   passed?: string;
   needs?: string;
-  ringing?: string;
+  alarmSince?: string;
   rollback?: string;
   members: Member[];
 }

@@ -201,7 +201,7 @@ function StageCard({ stage, now, meanings, approve }: { stage: Stage; now: numbe
       <p class={stage.failed > stage.maxFailures ? 'error' : undefined}>{stage.failed} of {stage.maxFailures} failed</p>
       {stage.soakUntil && !stage.passed && <p>{until(stage.soakUntil, now) ? `soaks, ${until(stage.soakUntil, now)} left` : 'the soak is over'}</p>}
       {restarted > 0 && <p>soak restarted for {count(restarted, 'member')}</p>}
-      {stage.ringing && <p class="error">an alarm is in ALARM, {ago(stage.ringing, now)}</p>}
+      {stage.alarmSince && <p class="error">an alarm is in ALARM, {ago(stage.alarmSince, now)}</p>}
       {stage.rollback && <p>rollback: {stage.rollback}</p>}
       {stage.needs && <p>needs an approval {stage.needs === 'Before' ? 'to begin' : 'to pass'}</p>}
       {approve && <p class="actions"><button type="button" onClick={approve}>Approve {stage.name}</button></p>}
