@@ -43,15 +43,15 @@ bootstrap: node_modules ## Prepare the AWS account and region of your credential
 
 .PHONY: deploy
 deploy: $(if $(APP),,functions-arm64) node_modules ## Deploy drover to the AWS account of your credentials (APPROVAL=never asks nothing)
-	@$(DEPLOY) up --approval $(APPROVAL) $(if $(APP),--app $(APP))
+	@$(DEPLOY) deploy --approval $(APPROVAL) $(if $(APP),--app $(APP))
 
 .PHONY: destroy
 destroy: $(if $(APP),,functions-arm64) node_modules ## Remove drover; clusters, specs and statuses stay (YES=1 asks nothing)
-	@$(DEPLOY) down $(if $(APP),--app $(APP))
+	@$(DEPLOY) destroy $(if $(APP),--app $(APP))
 
 .PHONY: destroy-all
 destroy-all: $(if $(APP),,functions-arm64) node_modules ## Remove drover and its buckets, once no cluster exists (YES=1 asks nothing)
-	@$(DEPLOY) down-all $(if $(APP),--app $(APP))
+	@$(DEPLOY) destroy-all $(if $(APP),--app $(APP))
 
 # The newer of the two Kubernetes versions of make verify, such as 1.36. By default, EKS's default version.
 KUBERNETES :=

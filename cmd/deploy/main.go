@@ -68,11 +68,11 @@ func root() *cobra.Command {
 		return sub
 	}
 	add("bootstrap", "Prepare the account and region for the CDK", bootstrap)
-	up := add("up", "Create or update drover's stacks, and protect them", up)
-	up.Flags().StringVar(&approval, "approval", "broadening", "when the CDK command asks before it changes permissions: never, broadening, "+
-		"any-change")
-	add("down", "Remove drover; clusters, specs and their statuses stay", down)
-	add("down-all", "Remove drover with its buckets, once no cluster exists", downAll)
+	deploying := add("deploy", "Create or update drover's stacks, and protect them", deploy)
+	deploying.Flags().StringVar(&approval, "approval", "broadening",
+		"when the CDK command asks before it changes permissions: never, broadening, any-change")
+	add("destroy", "Remove drover; clusters, specs and their statuses stay", destroy)
+	add("destroy-all", "Remove drover with its buckets, once no cluster exists", destroyAll)
 	return cmd
 }
 

@@ -74,13 +74,13 @@ func (c *command) calls() []string {
 
 // An interrupt ends the step that runs, and cleans up. The report has what was proved until then.
 func TestInterrupt(t *testing.T) {
-	c := newCommand(t, `if [ $1 = up ]; then trap 'echo ended >>`+"$0.ended"+`; exit 1' INT; echo ready >`+"$0.ready"+`; sleep 60; fi`)
+	c := newCommand(t, `if [ $1 = deploy ]; then trap 'echo ended >>`+"$0.ended"+`; exit 1' INT; echo ready >`+"$0.ready"+`; sleep 60; fi`)
 	cmd := c.start()
 	ready := func() bool { _, err := os.Stat(c.path("deploy.ready")); return err == nil }
 	require.Eventually(t, ready, time.Minute, 10*time.Millisecond)
 	require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
 	require.Error(t, cmd.Wait())
-	require.Equal(t, []string{"bootstrap", "up", "down-all"}, c.calls(), c.out.String())
+	require.Equal(t, []string{"bootstrap", "deploy", "destroy-all"}, c.calls(), c.out.String())
 	require.FileExists(t, c.path("deploy.ended"), "the command that ran was interrupted")
 	report, err := os.ReadFile(c.path("out/report.md"))
 	require.NoError(t, err)
@@ -97,7 +97,7 @@ func TestInterrupt(t *testing.T) {
 
 // What a crash left is removed later, and until then no other run begins.
 func TestClean(t *testing.T) {
-	c := newCommand(t, `if [ $1 = up ]; then sleep 60; fi`)
+	c := newCommand(t, `if [ $1 = deploy ]; then sleep 60; fi`)
 	cmd := c.start()
 	require.Eventually(t, func() bool { return len(c.calls()) == 2 }, time.Minute, 10*time.Millisecond)
 	require.NoError(t, cmd.Process.Kill())
@@ -105,10 +105,10 @@ func TestClean(t *testing.T) {
 
 	require.Error(t, c.start().Wait())
 	require.Contains(t, c.out.String(), "run make verify-clean")
-	require.Equal(t, []string{"bootstrap", "up"}, c.calls(), "the second run did nothing")
+	require.Equal(t, []string{"bootstrap", "deploy"}, c.calls(), "the second run did nothing")
 
 	require.NoError(t, c.start("--clean").Wait(), c.out.String())
-	require.Equal(t, []string{"bootstrap", "up", "down-all"}, c.calls())
+	require.Equal(t, []string{"bootstrap", "deploy", "destroy-all"}, c.calls())
 	c.out.Reset()
 	require.NoError(t, c.start("--clean").Wait())
 	require.Contains(t, c.out.String(), "no run left anything")

@@ -59,8 +59,8 @@ func (t *Target) drover(ctx context.Context, log *runner.Log, args ...string) (s
 	return t.run(ctx, log, t.Drover, args...)
 }
 
-// deploy runs the command deploy for drover's app.
-func (t *Target) deploy(ctx context.Context, log *runner.Log, args ...string) error {
+// runDeploy runs the command deploy for drover's app.
+func (t *Target) runDeploy(ctx context.Context, log *runner.Log, args ...string) error {
 	if t.App != "" && args[0] != "bootstrap" {
 		args = append(args, "--app", t.App)
 	}

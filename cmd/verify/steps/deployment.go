@@ -20,7 +20,7 @@ func (t *Target) bootstrap(ctx context.Context, log *runner.Log) error {
 	if err != nil {
 		return err
 	}
-	if err := t.deploy(ctx, log, "bootstrap"); err != nil {
+	if err := t.runDeploy(ctx, log, "bootstrap"); err != nil {
 		return err
 	}
 	if slices.Contains(before, toolkitStack) {
@@ -34,9 +34,9 @@ func (t *Target) bootstrap(ctx context.Context, log *runner.Log) error {
 // toolkitStack is the stack of cdk bootstrap.
 const toolkitStack = "CDKToolkit"
 
-// up deploys drover.
-func (t *Target) up(ctx context.Context, log *runner.Log) error {
-	if err := t.deploy(ctx, log, "up", "--approval", "never"); err != nil {
+// deploy deploys drover.
+func (t *Target) deploy(ctx context.Context, log *runner.Log) error {
+	if err := t.runDeploy(ctx, log, "deploy", "--approval", "never"); err != nil {
 		return err
 	}
 	return t.requireStacks(ctx, log, names.BaseStack, names.CellStack)
@@ -64,16 +64,16 @@ func (t *Target) requireStacks(ctx context.Context, log *runner.Log, want ...str
 	return nil
 }
 
-// down removes drover, and keeps its buckets.
-func (t *Target) down(ctx context.Context, log *runner.Log) error {
-	if err := t.deploy(ctx, log, "down"); err != nil {
+// destroy removes drover, and keeps its buckets.
+func (t *Target) destroy(ctx context.Context, log *runner.Log) error {
+	if err := t.runDeploy(ctx, log, "destroy"); err != nil {
 		return err
 	}
 	return t.requireStacks(ctx, log, names.BaseStack)
 }
 
-// downAll removes drover with its buckets, and ends the run.
-func (t *Target) downAll(ctx context.Context, log *runner.Log) error {
+// destroyAll removes drover with its buckets, and ends the run.
+func (t *Target) destroyAll(ctx context.Context, log *runner.Log) error {
 	marked, err := t.isMarked(ctx)
 	if err != nil {
 		return err
@@ -81,7 +81,7 @@ func (t *Target) downAll(ctx context.Context, log *runner.Log) error {
 	if !marked {
 		return runner.Skip("this run deployed nothing")
 	}
-	if err := t.deploy(ctx, log, "down-all"); err != nil {
+	if err := t.runDeploy(ctx, log, "destroy-all"); err != nil {
 		return err
 	}
 	if err := t.requireStacks(ctx, log); err != nil {

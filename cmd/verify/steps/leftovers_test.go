@@ -116,7 +116,7 @@ func TestCheckAccount(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.Contains(t, step(t, target.checkAccount).Reason, "drover is deployed in this account and region")
-	require.Equal(t, runner.Skipped, step(t, target.downAll).Outcome)
+	require.Equal(t, runner.Skipped, step(t, target.destroyAll).Outcome)
 	require.Equal(t, runner.Skipped, step(t, target.remove).Outcome)
 
 	other, err := Open(t.Context(), Options{Dir: t.TempDir()}, &runner.Meter{})

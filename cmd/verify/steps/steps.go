@@ -31,7 +31,7 @@ func (t *Target) All() []runner.Step {
 		},
 		{
 			Name: "deploy", Title: "make deploy deploys drover",
-			Needs: []string{"bootstrap"}, Timeout: 30 * time.Minute, Run: t.up,
+			Needs: []string{"bootstrap"}, Timeout: 30 * time.Minute, Run: t.deploy,
 		},
 		{
 			Name: "releases", Title: "drover accepts releases of the images and add-on versions that EKS recommends",
@@ -83,15 +83,15 @@ func (t *Target) All() []runner.Step {
 		},
 		{
 			Name: "destroy", Title: "make destroy removes drover and keeps its buckets",
-			Needs: []string{"deploy"}, Timeout: 30 * time.Minute, Run: t.down,
+			Needs: []string{"deploy"}, Timeout: 30 * time.Minute, Run: t.destroy,
 		},
 		{
 			Name: "deploy-again", Title: "make deploy brings drover back",
-			Needs: []string{"destroy"}, Timeout: 30 * time.Minute, Run: t.up,
+			Needs: []string{"destroy"}, Timeout: 30 * time.Minute, Run: t.deploy,
 		},
 		{
 			Name: "destroy-all", Title: "make destroy-all removes everything of drover",
-			Timeout: 45 * time.Minute, Cleanup: true, Run: t.downAll,
+			Timeout: 45 * time.Minute, Cleanup: true, Run: t.destroyAll,
 		},
 	}...)
 }

@@ -93,7 +93,7 @@ func (w *world) drover(args ...string) string {
 
 func (w *world) up() string {
 	w.t.Helper()
-	return w.must(w.deploy, "up", "--approval", "never", "--app", w.assembly)
+	return w.must(w.deploy, "deploy", "--approval", "never", "--app", w.assembly)
 }
 
 // stack describes a stack, or returns nil.
@@ -137,7 +137,7 @@ func TestDeploy(t *testing.T) {
 	bucket := names.StateBucket(account.ID, w.cfg.Region)
 	_, err := objects.CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: &bucket})
 	require.NoError(t, err)
-	out, ok := w.run(w.deploy, "up", "--approval", "never", "--app", w.assembly)
+	out, ok := w.run(w.deploy, "deploy", "--approval", "never", "--app", w.assembly)
 	require.False(t, ok)
 	require.Contains(t, out, "run make deploy again")
 	require.Equal(t, types.StackStatusRollbackComplete, w.stack(names.BaseStack).StackStatus)
@@ -148,7 +148,7 @@ func TestDeploy(t *testing.T) {
 	queues := sqs.NewFromConfig(w.cfg)
 	queue, err := queues.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("drover-dead-letters")})
 	require.NoError(t, err)
-	out, ok = w.run(w.deploy, "up", "--approval", "never", "--app", w.assembly)
+	out, ok = w.run(w.deploy, "deploy", "--approval", "never", "--app", w.assembly)
 	require.False(t, ok)
 	require.NotNil(t, w.stack(names.CellStack), out)
 	require.Equal(t, types.StackStatusRollbackComplete, w.stack(names.CellStack).StackStatus)
@@ -169,11 +169,11 @@ func TestDeploy(t *testing.T) {
 	w.drover("apply", spec, "--watch")
 	before := w.changes()
 	require.NotEmpty(t, before)
-	out, ok = w.run(w.deploy, "down-all", "--app", w.assembly)
+	out, ok = w.run(w.deploy, "destroy-all", "--app", w.assembly)
 	require.False(t, ok)
 	require.Contains(t, out, "clusters exist: minimal")
 
-	require.Contains(t, w.must(w.deploy, "down", "--app", w.assembly), "these clusters stay and run without drover: minimal")
+	require.Contains(t, w.must(w.deploy, "destroy", "--app", w.assembly), "these clusters stay and run without drover: minimal")
 	require.Nil(t, w.stack(names.CellStack))
 	require.NotNil(t, w.stack(names.BaseStack))
 	require.Equal(t, before, w.changes(), "a removal changes no cluster")
@@ -186,7 +186,7 @@ func TestDeploy(t *testing.T) {
 	w.drover("roll", "minimal", "workers", "--watch")
 
 	w.drover("delete", "minimal", "--watch")
-	w.must(w.deploy, "down-all", "--app", w.assembly)
+	w.must(w.deploy, "destroy-all", "--app", w.assembly)
 	require.Nil(t, w.stack(names.BaseStack))
 	for _, bucket := range []string{names.SpecsBucket(account.ID, w.cfg.Region), names.StateBucket(account.ID, w.cfg.Region)} {
 		_, err := objects.HeadBucket(t.Context(), &s3.HeadBucketInput{Bucket: &bucket})

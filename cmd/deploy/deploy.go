@@ -15,9 +15,9 @@ func bootstrap(ctx context.Context, t *target) error {
 	return t.cdk.runWithoutApp(ctx, "bootstrap", fmt.Sprintf("aws://%s/%s", t.account, t.region))
 }
 
-// up deploys both stacks and enables their termination protection. The CDK command would enable the protection before it creates a stack,
-// and then could not delete a creation that failed. It also disables the protection during each deployment.
-func up(ctx context.Context, t *target) error {
+// deploy deploys both stacks and enables their termination protection. The CDK command would enable the protection before it creates
+// a stack, and then could not delete a creation that failed. It also disables the protection during each deployment.
+func deploy(ctx context.Context, t *target) error {
 	if err := t.cdk.run(ctx, "deploy", "--all", "--require-approval", t.cdk.approval); err != nil {
 		return fmt.Errorf("%w: fix the cause and run make deploy again, without cleanup (without a terminal, with APPROVAL=never)", err)
 	}

@@ -14,9 +14,9 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// downAll removes both stacks and the buckets. It refuses while a cluster exists, in AWS or as a spec: without the base stack, no function
-// could join or drain its nodes, and its spec would be lost.
-func downAll(ctx context.Context, t *target) error {
+// destroyAll removes both stacks and the buckets. It refuses while a cluster exists, in AWS or as a spec: without the base stack, no
+// function could join or drain its nodes, and its spec would be lost.
+func destroyAll(ctx context.Context, t *target) error {
 	clusters, err := t.clusters(ctx)
 	if err != nil {
 		return err

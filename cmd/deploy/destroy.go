@@ -22,8 +22,8 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// down removes the cell stack. The base stack stays, and with it the specs, the statuses and the roles that clusters know.
-func down(ctx context.Context, t *target) error {
+// destroy removes the cell stack. The base stack stays, and with it the specs, the statuses and the roles that clusters know.
+func destroy(ctx context.Context, t *target) error {
 	clusters, err := t.clusters(ctx)
 	if err != nil {
 		return err
