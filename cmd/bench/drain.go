@@ -16,8 +16,8 @@ import (
 const (
 	// maxToKubectl and maxToBound apply to 240 pods on a node, maxSharedToKubectl to ten nodes under one budget.
 	maxToKubectl, maxToBound, maxSharedToKubectl = 1.0 / 20, 1.3, 1.0 / 4
-	// drainPatience bounds one trial, layPatience the creation of its pods.
-	drainPatience, layPatience = 5 * time.Minute, time.Minute
+	// drainPatience bounds one trial, createPatience the creation of its pods.
+	drainPatience, createPatience = 5 * time.Minute, time.Minute
 )
 
 // drainCase is a workload on nodes that are being drained.
@@ -82,7 +82,8 @@ type trial struct {
 	nodes []float64
 }
 
-func took(trials []trial) []float64 {
+// durations returns how long each trial took, in seconds.
+func durations(trials []trial) []float64 {
 	var all []float64
 	for _, t := range trials {
 		all = append(all, t.took)
@@ -95,6 +96,7 @@ func measureDrain(ctx context.Context, s *settings, r *report) error {
 	// Other work in this process would affect the measurement, and no later section needs the account.
 	s.account.Close()
 	s.account = nil
+	// broken counts by program: the name of a tool until its comma. So "kubectl" stands for all configurations of kubectl.
 	broken, table, limited := map[string]int{}, drainTable, time.Duration(0)
 	for _, swift := range []bool{false, true} {
 		rows, waited, err := measureDrainsOn(ctx, s, r, swift, broken)
@@ -120,23 +122,23 @@ func measureDrainsOn(ctx context.Context, s *settings, r *report, swift bool, br
 	if len(cases) == 0 {
 		return "", 0, nil
 	}
-	g, err := openGround(ctx, s, swift)
+	b, err := openTestbed(ctx, s, swift)
 	if err != nil {
 		return "", 0, err
 	}
-	defer g.Close()
+	defer b.Close()
 	for _, c := range cases {
 		c.tools = chosenTools(c.tools, s.tools)
 		c.workload.Namespace, c.workload.Name, c.workload.Replicas = "bench", "web", c.nodes*c.pods
 		started := time.Now()
-		row, err := g.measure(ctx, s, r, c, broken)
+		row, err := b.measure(ctx, s, r, c, broken)
 		if err != nil {
 			return "", 0, fmt.Errorf("%s: %w", c.name, err)
 		}
 		rows += row
 		fmt.Fprintf(r.out, "  measured in %.0f s: %s", time.Since(started).Seconds(), row)
 	}
-	return rows, g.limiterWait(), nil
+	return rows, b.limiterWait(), nil
 }
 
 // chosenTools returns drover and the tools whose names match.
@@ -149,9 +151,9 @@ func chosenTools(all []tool, names *regexp.Regexp) (chosen []tool) {
 	return chosen
 }
 
-// measure a case: all tools in turn, starting with another one in each trial. It returns the case's row of the table.
-func (g *testbed) measure(ctx context.Context, s *settings, r *report, c drainCase, broken map[string]int) (row string, err error) {
-	if err := g.prepare(ctx, &c); err != nil {
+// measure measures a case: all tools in turn, starting with another one in each trial. It returns the case's row of the table.
+func (b *testbed) measure(ctx context.Context, s *settings, r *report, c drainCase, broken map[string]int) (row string, err error) {
+	if err := b.prepare(ctx, &c); err != nil {
 		return "", err
 	}
 	keep, err := c.workload.MustKeep()
@@ -169,7 +171,7 @@ func (g *testbed) measure(ctx context.Context, s *settings, r *report, c drainCa
 			if who.slow && s.patience > 0 && spent[who.name] > s.patience {
 				continue
 			}
-			t, err := g.try(ctx, c, who)
+			t, err := b.try(ctx, c, who)
 			if err != nil {
 				return "", fmt.Errorf("%s: %w", who.name, err)
 			}
@@ -184,26 +186,26 @@ func (g *testbed) measure(ctx context.Context, s *settings, r *report, c drainCa
 	var bound float64
 	var how string
 	if keep > 0 {
-		if bound, how, err = g.budgetBound(ctx, c, keep); err != nil {
+		if bound, how, err = b.budgetBound(ctx, c, keep); err != nil {
 			return "", err
 		}
 	} else {
-		bound, how = median(took(trials[bare.name])), "all evictions at once by a program that knows the pods, until no pod is left"
+		bound, how = median(durations(trials[bare.name])), "all evictions at once by a program that knows the pods, until no pod is left"
 	}
 	c.report(r, trials, keep, bound, how)
-	return c.row(trials, bound), g.clear(ctx, c)
+	return c.row(trials, bound), b.clear(ctx, c)
 }
 
-// report the figures of a case.
+// report adds the figures of a case.
 func (c drainCase) report(r *report, trials map[string][]trial, keep int, bound float64, how string) {
 	serial := 0.0
 	if all := trials[kubectl.name]; all != nil {
-		serial = median(took(all))
+		serial = median(durations(all))
 	}
 	for _, who := range c.tools {
 		all := trials[who.name]
-		notes := []string{fmt.Sprintf("%.2f–%.2f in %d trials", quantile(took(all), 0), quantile(took(all), 1), len(all))}
-		m := median(took(all))
+		notes := []string{fmt.Sprintf("%.2f–%.2f in %d trials", quantile(durations(all), 0), quantile(durations(all), 1), len(all))}
+		m := median(durations(all))
 		if who.name != kubectl.name && serial > 0 {
 			notes = append(notes, fmt.Sprintf("%.3f of kubectl's", m/serial))
 		}
@@ -244,13 +246,13 @@ func (c drainCase) report(r *report, trials map[string][]trial, keep int, bound 
 		}
 	}
 	r.add("— the bound", bound, "s", nil, how)
-	mine := median(took(trials[drover.name]))
+	mine := median(durations(trials[drover.name]))
 	if all := trials[throughRelay.name]; len(all) > 0 {
 		limit := atMost(maxRelayedToDirect)
 		if c.toBound == 0 {
 			limit = nil
 		}
-		r.add("— through the relay to direct", median(took(all))/mine, "", limit, "")
+		r.add("— through the relay to direct", median(durations(all))/mine, "", limit, "")
 	}
 	if c.toKubectl > 0 && serial > 0 {
 		r.add("— drover's to kubectl's", mine/serial, "", atMost(c.toKubectl), "")
@@ -276,7 +278,7 @@ func (c drainCase) row(trials map[string][]trial, bound float64) string {
 				failed += t.failed
 				requests[i] = float64(t.requests)
 			}
-			cell = fmt.Sprintf("%s s, %s requests", number(median(took(all))), number(median(requests)))
+			cell = fmt.Sprintf("%s s, %s requests", number(median(durations(all))), number(median(requests)))
 			if failed > 0 {
 				cell += fmt.Sprintf(", %d of %d failed", failed, c.nodes*len(all))
 			}

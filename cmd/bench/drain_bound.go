@@ -12,17 +12,17 @@ import (
 //   - the rounds of evictions, given the time for which a single eviction occupies the budget,
 //   - all evictions at the rate that the API server accepts without a budget,
 //   - the creation of the pods that must be replaced before the last eviction.
-func (g *testbed) budgetBound(ctx context.Context, c drainCase, keep int) (seconds float64, how string, err error) {
+func (b *testbed) budgetBound(ctx context.Context, c drainCase, keep int) (seconds float64, how string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, drainPatience)
 	defer cancel()
-	if err := g.reset(ctx, c); err != nil {
+	if err := b.reset(ctx, c); err != nil {
 		return 0, "", err
 	}
-	made := g.made.Seconds()
-	if err := g.cluster.Reset(ctx, false, c.nodeNames()...); err != nil {
+	made := b.made.Seconds()
+	if err := b.cluster.Reset(ctx, false, c.nodeNames()...); err != nil {
 		return 0, "", err
 	}
-	client, err := policyClient(g.config())
+	client, err := policyClient(b.config())
 	if err != nil {
 		return 0, "", err
 	}
@@ -32,24 +32,24 @@ func (g *testbed) budgetBound(ctx context.Context, c drainCase, keep int) (secon
 	}
 	var places []float64
 	end := 0.0
-	for i, pod := range g.watcher.On("bench", c.nodeNames()[0])[:min(5, c.pods)] {
-		left, started := g.podsLeft(c.nodeNames()), time.Now()
+	for i, pod := range b.watcher.On("bench", c.nodeNames()[0])[:min(5, c.pods)] {
+		left, started := b.podsLeft(c.nodeNames()), time.Now()
 		if err := evict(ctx, client, "bench", pod); err != nil {
 			return 0, "", err
 		}
-		if err := g.cluster.Budgeted(ctx, c.workload); err != nil {
+		if err := b.cluster.Budgeted(ctx, c.workload); err != nil {
 			return 0, "", err
 		}
 		places = append(places, time.Since(started).Seconds())
 		if i > 0 {
 			continue
 		}
-		if err := g.watcher.Wait(ctx, "the pod to end", func() bool { return g.podsLeft(c.nodeNames()) < left }); err != nil {
+		if err := b.watcher.Wait(ctx, "the pod to end", func() bool { return b.podsLeft(c.nodeNames()) < left }); err != nil {
 			return 0, "", err
 		}
 		end = time.Since(started).Seconds()
 	}
-	rate, err := g.evictionRate(ctx, c)
+	rate, err := b.evictionRate(ctx, c)
 	if err != nil {
 		return 0, "", err
 	}
@@ -66,36 +66,36 @@ func (g *testbed) budgetBound(ctx context.Context, c drainCase, keep int) (secon
 }
 
 // evictionRate returns the evictions a second that the API server accepts without a budget.
-func (g *testbed) evictionRate(ctx context.Context, c drainCase) (float64, error) {
-	if g.rate > 0 {
-		return g.rate, nil
+func (b *testbed) evictionRate(ctx context.Context, c drainCase) (float64, error) {
+	if b.rate > 0 {
+		return b.rate, nil
 	}
-	client, err := policyClient(g.config())
+	client, err := policyClient(b.config())
 	if err != nil {
 		return 0, err
 	}
 	free := drainCase{nodes: 1, pods: 200, workload: c.workload}
 	free.workload.Replicas, free.workload.MaxUnavailable = free.pods, ""
 	free.workload.ReadyAfter, free.workload.EndsAfter = 0, 0
-	if err := g.clear(ctx, c); err != nil {
+	if err := b.clear(ctx, c); err != nil {
 		return 0, err
 	}
-	if err := g.prepare(ctx, &free); err != nil {
+	if err := b.prepare(ctx, &free); err != nil {
 		return 0, err
 	}
-	if err := g.reset(ctx, free); err != nil {
+	if err := b.reset(ctx, free); err != nil {
 		return 0, err
 	}
-	if err := g.cluster.Reset(ctx, false, free.nodeNames()...); err != nil {
+	if err := b.cluster.Reset(ctx, false, free.nodeNames()...); err != nil {
 		return 0, err
 	}
-	pods := g.watcher.On("bench", free.nodeNames()[0])
+	pods := b.watcher.On("bench", free.nodeNames()[0])
 	started := time.Now()
 	for _, o := range atOnce(pods, bareAtOnce, func(pod string) error { return evict(ctx, client, "bench", pod) }) {
 		if o.err != nil {
 			return 0, o.err
 		}
 	}
-	g.rate = float64(len(pods)) / time.Since(started).Seconds()
-	return g.rate, g.cluster.RemoveNodes(ctx, free.nodeNames()...)
+	b.rate = float64(len(pods)) / time.Since(started).Seconds()
+	return b.rate, b.cluster.RemoveNodes(ctx, free.nodeNames()...)
 }

@@ -29,14 +29,14 @@ const (
 )
 
 // throughRelay is drover in a private cluster.
-var throughRelay = tool{name: "drover, through the relay", drain: func(ctx context.Context, g *testbed, nodes []string) []outcome {
-	return drains(ctx, nodes, g.relayConfig)
+var throughRelay = tool{name: "drover, through the relay", drain: func(ctx context.Context, b *testbed, nodes []string) []outcome {
+	return drains(ctx, nodes, b.relayConfig)
 }}
 
 // relayConfig opens a connection through the relay's own code. The handler runs in this process, and each request takes longer by
 // invokeTakes.
-func (g *testbed) relayConfig() (*rest.Config, error) {
-	direct := g.config()
+func (b *testbed) relayConfig() (*rest.Config, error) {
+	direct := b.config()
 	server, err := rest.TransportFor(direct)
 	if err != nil {
 		return nil, err

@@ -50,61 +50,61 @@ func (w *waitTotal) Observe(_ context.Context, _ string, _ url.URL, latency time
 	w.Add(int64(latency))
 }
 
-func (g *testbed) limiterWait() time.Duration { return time.Duration(g.waited.Load()) }
+func (b *testbed) limiterWait() time.Duration { return time.Duration(b.waited.Load()) }
 
-// openGround starts a control plane. Its controllers have the default client limits of Kubernetes, or 500 calls a second if swift.
-func openGround(ctx context.Context, s *settings, swift bool) (*testbed, error) {
+// openTestbed starts a control plane. Its controllers have the default client limits of Kubernetes, or 500 calls a second if swift.
+func openTestbed(ctx context.Context, s *settings, swift bool) (*testbed, error) {
 	dir, err := os.MkdirTemp("", "drover-bench-drain-")
 	if err != nil {
 		return nil, err
 	}
-	g := &testbed{dir: dir, bin: kubernetes.BinDir(s.root), requests: &requests{evictions: map[int]int{}}}
-	if err := g.open(ctx, swift); err != nil {
-		g.Close()
+	b := &testbed{dir: dir, bin: kubernetes.BinDir(s.root), requests: &requests{evictions: map[int]int{}}}
+	if err := b.open(ctx, swift); err != nil {
+		b.Close()
 		return nil, err
 	}
-	return g, nil
+	return b, nil
 }
 
-func (g *testbed) open(ctx context.Context, swift bool) (err error) {
-	clientmetrics.Register(clientmetrics.RegisterOpts{RateLimiterLatency: &g.waited})
-	if g.control, err = kubernetes.Start(ctx, kubernetes.Options{
-		Name: "bench", Dir: filepath.Join(g.dir, "control-plane"), BinDir: g.bin, ServiceCIDR: "172.20.0.0/16", DefaultLimits: !swift,
+func (b *testbed) open(ctx context.Context, swift bool) (err error) {
+	clientmetrics.Register(clientmetrics.RegisterOpts{RateLimiterLatency: &b.waited})
+	if b.control, err = kubernetes.Start(ctx, kubernetes.Options{
+		Name: "bench", Dir: filepath.Join(b.dir, "control-plane"), BinDir: b.bin, ServiceCIDR: "172.20.0.0/16", DefaultLimits: !swift,
 		Measured: true,
 	}); err != nil {
 		return err
 	}
-	grant := exec.CommandContext(ctx, filepath.Join(g.bin, "kubectl"), "--kubeconfig="+g.control.AdminKubeconfig, "--cache-dir="+
-		filepath.Join(g.dir, "cache"),
+	grant := exec.CommandContext(ctx, filepath.Join(b.bin, "kubectl"), "--kubeconfig="+b.control.AdminKubeconfig, "--cache-dir="+
+		filepath.Join(b.dir, "cache"),
 		"create", "clusterrolebinding", drainers, "--clusterrole=cluster-admin", "--group="+drainers)
 	if out, err := grant.CombinedOutput(); err != nil {
 		return fmt.Errorf("%w: %s", err, out)
 	}
-	g.admin = workload.Admin(g.control)
-	if g.cluster, err = workload.Connect(g.admin); err != nil {
+	b.admin = workload.Admin(b.control)
+	if b.cluster, err = workload.Connect(b.admin); err != nil {
 		return err
 	}
 	var nodes []workload.Node
 	for i := range spares {
-		g.spares = append(g.spares, fmt.Sprintf("spare-%d", i))
-		nodes = append(nodes, workload.Node{Name: g.spares[i], Pods: spareRoom})
+		b.spares = append(b.spares, fmt.Sprintf("spare-%d", i))
+		nodes = append(nodes, workload.Node{Name: b.spares[i], Pods: spareRoom})
 	}
-	if err := g.cluster.AddNodes(ctx, nodes...); err != nil {
+	if err := b.cluster.AddNodes(ctx, nodes...); err != nil {
 		return err
 	}
-	g.watcher, err = g.cluster.Watch(ctx)
+	b.watcher, err = b.cluster.Watch(ctx)
 	return err
 }
 
 // Close stops the watcher and the control plane.
-func (g *testbed) Close() {
-	if g.watcher != nil {
-		_ = g.watcher.Close()
+func (b *testbed) Close() {
+	if b.watcher != nil {
+		_ = b.watcher.Close()
 	}
-	if g.control != nil {
-		g.control.Stop()
+	if b.control != nil {
+		b.control.Stop()
 	}
-	_ = os.RemoveAll(g.dir)
+	_ = os.RemoveAll(b.dir)
 }
 
 func (c drainCase) nodeNames() []string {
@@ -115,29 +115,29 @@ func (c drainCase) nodeNames() []string {
 	return names
 }
 
-// prepare the nodes of a case. They have room for exactly their pods, so that all get the same number. Names are never reused, because KWOK
-// and the node controllers may not have noticed the deletion of an earlier node yet.
-func (g *testbed) prepare(ctx context.Context, c *drainCase) error {
-	g.cases++
-	c.number = g.cases
+// prepare creates the nodes of a case. They have room for exactly their pods, so that all get the same number. Names are never reused,
+// because KWOK and the node controllers may not have noticed the deletion of an earlier node yet.
+func (b *testbed) prepare(ctx context.Context, c *drainCase) error {
+	b.cases++
+	c.number = b.cases
 	var nodes []workload.Node
 	for _, name := range c.nodeNames() {
 		nodes = append(nodes, workload.Node{Name: name, Pods: c.pods})
 	}
-	return g.cluster.AddNodes(ctx, nodes...)
+	return b.cluster.AddNodes(ctx, nodes...)
 }
 
-func (g *testbed) clear(ctx context.Context, c drainCase) error {
-	if err := g.cluster.Remove(ctx, c.workload); err != nil {
+func (b *testbed) clear(ctx context.Context, c drainCase) error {
+	if err := b.cluster.Remove(ctx, c.workload); err != nil {
 		return err
 	}
-	return g.cluster.RemoveNodes(ctx, c.nodeNames()...)
+	return b.cluster.RemoveNodes(ctx, c.nodeNames()...)
 }
 
 // reset deploys a new workload to the nodes of a case. It retries once: a scheduler with a stale view may have put a pod on a spare.
-func (g *testbed) reset(ctx context.Context, c drainCase) error {
+func (b *testbed) reset(ctx context.Context, c drainCase) error {
 	for again := false; ; again = true {
-		err := g.lay(ctx, c)
+		err := b.deploy(ctx, c)
 		if err == nil || ctx.Err() != nil || again {
 			return err
 		}
@@ -145,69 +145,69 @@ func (g *testbed) reset(ctx context.Context, c drainCase) error {
 	}
 }
 
-// lay is an attempt of reset. It cordons several nodes, as one does before replacing a group of nodes. Otherwise pods
+// deploy is one attempt of reset. It cordons several nodes, as one does before replacing a group of nodes. Otherwise pods
 // would move to the next drained node.
-func (g *testbed) lay(ctx context.Context, c drainCase) error {
+func (b *testbed) deploy(ctx context.Context, c drainCase) error {
 	nodes := c.nodeNames()
-	if err := g.cluster.Remove(ctx, c.workload); err != nil {
+	if err := b.cluster.Remove(ctx, c.workload); err != nil {
 		return err
 	}
-	if err := g.cluster.Reset(ctx, false, g.spares...); err != nil {
+	if err := b.cluster.Reset(ctx, false, b.spares...); err != nil {
 		return err
 	}
-	if err := g.cluster.Reset(ctx, true, nodes...); err != nil {
+	if err := b.cluster.Reset(ctx, true, nodes...); err != nil {
 		return err
 	}
 	started := time.Now()
-	if err := g.cluster.Deploy(ctx, c.workload); err != nil {
+	if err := b.cluster.Deploy(ctx, c.workload); err != nil {
 		return err
 	}
-	patience, cancel := context.WithTimeout(ctx, layPatience)
+	patience, cancel := context.WithTimeout(ctx, createPatience)
 	defer cancel()
-	if err := g.watcher.Wait(patience, "the workload", func() bool {
-		return g.watcher.Settled(c.workload) && g.podsLeft(nodes) == c.workload.Replicas
+	if err := b.watcher.Wait(patience, "the workload", func() bool {
+		return b.watcher.Settled(c.workload) && b.podsLeft(nodes) == c.workload.Replicas
 	}); err != nil {
-		healthy, _ := g.watcher.Healthy("bench", "web")
-		return fmt.Errorf("%w: of %d pods %d are healthy, %d on their nodes, %d on spares", err, c.workload.Replicas, healthy, g.podsLeft(nodes),
-			g.podsLeft(g.spares))
+		healthy, _ := b.watcher.Healthy("bench", "web")
+		return fmt.Errorf("%w: of %d pods %d are healthy, %d on their nodes, %d on spares", err, c.workload.Replicas, healthy, b.podsLeft(nodes),
+			b.podsLeft(b.spares))
 	}
-	g.made = time.Since(started)
-	if err := g.cluster.Reset(ctx, true, g.spares...); err != nil {
+	b.made = time.Since(started)
+	if err := b.cluster.Reset(ctx, true, b.spares...); err != nil {
 		return err
 	}
 	if len(nodes) > 1 {
-		if err := g.cluster.Reset(ctx, false, nodes...); err != nil {
+		if err := b.cluster.Reset(ctx, false, nodes...); err != nil {
 			return err
 		}
 	}
-	return g.cluster.Budgeted(ctx, c.workload)
+	return b.cluster.Budgeted(ctx, c.workload)
 }
 
 // podsLeft is the number of the workload's pods on nodes.
-func (g *testbed) podsLeft(nodes []string) int {
+func (b *testbed) podsLeft(nodes []string) int {
 	left := 0
 	for _, node := range nodes {
-		left += len(g.watcher.On("bench", node))
+		left += len(b.watcher.On("bench", node))
 	}
 	return left
 }
 
 // try one drain.
-func (g *testbed) try(ctx context.Context, c drainCase, who tool) (trial, error) {
+func (b *testbed) try(ctx context.Context, c drainCase, who tool) (trial, error) {
 	ctx, cancel := context.WithTimeout(ctx, drainPatience)
 	defer cancel()
-	if err := g.reset(ctx, c); err != nil {
+	if err := b.reset(ctx, c); err != nil {
 		return trial{}, err
 	}
 	quiet, err := waitForQuiet(ctx)
 	if err != nil {
 		return trial{}, err
 	}
-	g.requests = &requests{evictions: map[int]int{}}
-	g.watcher.Forget()
+	b.requests = &requests{evictions: map[int]int{}}
+	b.watcher.Forget()
 	nodes := c.nodeNames()
 	started := time.Now()
-	outcomes := who.drain(ctx, g, nodes)
+	outcomes := who.drain(ctx, b, nodes)
 	t := trial{took: time.Since(started).Seconds(), busy: !quiet}
 	if len(outcomes) == 1 {
 		t.took = outcomes[0].took.Seconds()
@@ -221,17 +221,17 @@ func (g *testbed) try(ctx context.Context, c drainCase, who tool) (trial, error)
 			}
 		}
 	}
-	if t.failed == 0 && g.podsLeft(nodes) > 0 {
-		t.failed, t.why = 1, fmt.Sprintf("%d pods were left", g.podsLeft(nodes))
+	if t.failed == 0 && b.podsLeft(nodes) > 0 {
+		t.failed, t.why = 1, fmt.Sprintf("%d pods were left", b.podsLeft(nodes))
 	}
 	// The watcher continues until all replicas are healthy again.
 	if c.workload.Kind != workload.Pods {
-		if err := g.watcher.Wait(ctx, "the replicas to be back", func() bool { return g.watcher.Settled(c.workload) }); err != nil {
+		if err := b.watcher.Wait(ctx, "the replicas to be back", func() bool { return b.watcher.Settled(c.workload) }); err != nil {
 			return trial{}, err
 		}
 	}
-	_, t.least = g.watcher.Healthy("bench", "web")
-	t.requests, t.answers = g.requests.totals()
+	_, t.least = b.watcher.Healthy("bench", "web")
+	t.requests, t.answers = b.requests.totals()
 	return t, nil
 }
 

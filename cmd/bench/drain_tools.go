@@ -29,7 +29,7 @@ type tool struct {
 	name string
 	// A slow tool is not measured again after -patience.
 	slow  bool
-	drain func(ctx context.Context, g *testbed, nodes []string) []outcome
+	drain func(ctx context.Context, b *testbed, nodes []string) []outcome
 }
 
 // outcome of the drain of a node.
@@ -50,18 +50,18 @@ var (
 const drainUser, drainers = "drainer", "drainers"
 
 // config counts requests and opens a separate connection for each tool in this process, like an invocation of a function.
-func (g *testbed) config() *rest.Config {
-	config := rest.CopyConfig(g.admin)
+func (b *testbed) config() *rest.Config {
+	config := rest.CopyConfig(b.admin)
 	config.QPS = 0 // the client's own choice
 	config.Impersonate = rest.ImpersonationConfig{UserName: drainUser, Groups: []string{drainers}}
-	config.Wrap(g.requests.through)
+	config.Wrap(b.requests.through)
 	config.Dial = (&net.Dialer{}).DialContext // client-go shares connections between configs with the same dialer
 	return config
 }
 
 // droverDrains drains each node separately and all in parallel, like the functions.
-func droverDrains(ctx context.Context, g *testbed, nodes []string) []outcome {
-	return drains(ctx, nodes, func() (*rest.Config, error) { return g.config(), nil })
+func droverDrains(ctx context.Context, b *testbed, nodes []string) []outcome {
+	return drains(ctx, nodes, func() (*rest.Config, error) { return b.config(), nil })
 }
 
 // drains drains each node over a connection of its own.
@@ -86,16 +86,16 @@ func drains(ctx context.Context, nodes []string, open func() (*rest.Config, erro
 
 // kubectlDrains runs a program like kubectl for each node.
 func kubectlDrains(program string, limit int) func(context.Context, *testbed, []string) []outcome {
-	return func(ctx context.Context, g *testbed, nodes []string) []outcome {
+	return func(ctx context.Context, b *testbed, nodes []string) []outcome {
 		return atOnce(nodes, limit, func(node string) error {
-			cmd := exec.CommandContext(ctx, filepath.Join(g.bin, program), "drain", node, "--ignore-daemonsets", "--delete-emptydir-data", "--force",
-				"--kubeconfig="+g.control.AdminKubeconfig, "--as="+drainUser, "--v="+verbosity, "--as-group="+drainers, "--cache-dir="+
-					filepath.Join(g.dir, "cache"))
+			cmd := exec.CommandContext(ctx, filepath.Join(b.bin, program), "drain", node, "--ignore-daemonsets", "--delete-emptydir-data", "--force",
+				"--kubeconfig="+b.control.AdminKubeconfig, "--as="+drainUser, "--v="+verbosity, "--as-group="+drainers, "--cache-dir="+
+					filepath.Join(b.dir, "cache"))
 			cmd.Env = append(os.Environ(), "KUBERC=off")
 			var stderr bytes.Buffer
 			cmd.Stderr = &stderr
 			err := cmd.Run()
-			if last := g.requests.read(stderr.String()); err != nil {
+			if last := b.requests.read(stderr.String()); err != nil {
 				return fmt.Errorf("%w: %s", err, last)
 			}
 			return nil
@@ -104,31 +104,31 @@ func kubectlDrains(program string, limit int) func(context.Context, *testbed, []
 }
 
 // evictAll cordons the nodes and evicts all known pods in parallel.
-func evictAll(ctx context.Context, g *testbed, nodes []string) []outcome {
-	if err := g.cluster.Reset(ctx, false, nodes...); err != nil {
+func evictAll(ctx context.Context, b *testbed, nodes []string) []outcome {
+	if err := b.cluster.Reset(ctx, false, nodes...); err != nil {
 		return []outcome{{0, err}}
 	}
 	started := time.Now()
-	client, err := policyClient(g.config())
+	client, err := policyClient(b.config())
 	if err != nil {
 		return []outcome{{0, err}}
 	}
 	var pods []string
 	for _, node := range nodes {
-		pods = append(pods, g.watcher.On("bench", node)...)
+		pods = append(pods, b.watcher.On("bench", node)...)
 	}
 	var failed []error
 	for _, o := range atOnce(pods, bareAtOnce, func(pod string) error { return evict(ctx, client, "bench", pod) }) {
 		failed = append(failed, o.err)
 	}
-	failed = append(failed, g.watcher.Wait(ctx, "the pods to end", func() bool { return g.podsLeft(nodes) == 0 }))
+	failed = append(failed, b.watcher.Wait(ctx, "the pods to end", func() bool { return b.podsLeft(nodes) == 0 }))
 	return []outcome{{time.Since(started), errors.Join(failed...)}}
 }
 
 // bareAtOnce is the number of parallel requests at which the API server evicts fastest.
 const bareAtOnce = 32
 
-// evict a pod. It retries conflicts with other evictions under the same budget.
+// evict evicts a pod. It retries conflicts with other evictions under the same budget.
 func evict(ctx context.Context, client rest.Interface, namespace, pod string) error {
 	for {
 		err := client.Post().AbsPath("/api/v1").Namespace(namespace).Resource("pods").Name(pod).SubResource("eviction").MaxRetries(0).

@@ -185,7 +185,7 @@ func (s *starts) add(other *starts) {
 	s.warm, s.memory = append(s.warm, other.warm...), append(s.memory, other.memory...)
 }
 
-// start a function cold, and invoke it again warm.
+// start starts a function cold, and invokes it again warm.
 func (m *localAccount) start(ctx context.Context, client *lambda.Client, f function, into *starts) error {
 	// A changed configuration ends the existing environments.
 	_, err := client.UpdateFunctionConfiguration(ctx, &lambda.UpdateFunctionConfigurationInput{
@@ -200,7 +200,7 @@ func (m *localAccount) start(ctx context.Context, client *lambda.Client, f funct
 	return err
 }
 
-// invoke a function once. A cold start is from before its process starts to the end of its first invocation.
+// invoke invokes a function once. A cold start is from before its process starts to the end of its first invocation.
 func (m *localAccount) invoke(ctx context.Context, client *lambda.Client, f function, cold bool, into *starts) error {
 	payload, err := json.Marshal(f.event)
 	if err != nil {

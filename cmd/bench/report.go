@@ -76,7 +76,7 @@ func (r *report) begin(section string) {
 	fmt.Fprintf(r.out, "\n%s\n", section)
 }
 
-// add a figure to the current section.
+// add adds a figure to the current section.
 func (r *report) add(name string, value float64, unit string, l *limit, note string) {
 	r.figures = append(r.figures, figure{r.section, name, value, unit, l, note, !l.holds(value)})
 }

@@ -40,7 +40,7 @@ func parse(name string, output []byte) (count, error) {
 		}
 	}
 	if err := json.Unmarshal(output, &result); err != nil {
-		return count{}, fmt.Errorf("read the output of gremlins: %w", err)
+		return count{}, fmt.Errorf("reading the output of gremlins: %w", err)
 	}
 	c := count{name: name}
 	for _, file := range result.Files {
@@ -57,7 +57,7 @@ func parse(name string, output []byte) (count, error) {
 			case "NOT VIABLE":
 				c.notViable++
 			default:
-				return count{}, fmt.Errorf("read the output of gremlins: unknown status %q of a mutant", m.Status)
+				return count{}, fmt.Errorf("reading the output of gremlins: unknown status %q of a mutant", m.Status)
 			}
 			if m.Status == "LIVED" || m.Status == "NOT COVERED" {
 				c.unnoticed = append(c.unnoticed, fmt.Sprintf("%s/%s:%d:%d: %s %s", name, file.Name, m.Line, m.Column, m.Type, m.Status))

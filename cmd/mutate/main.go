@@ -119,7 +119,7 @@ func prepare(ctx context.Context, folder string) (*runner, error) {
 func copyFiles(ctx context.Context, to string) error {
 	listed, err := exec.CommandContext(ctx, "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard").Output()
 	if err != nil {
-		return fmt.Errorf("list the files of the repository: %w", err)
+		return fmt.Errorf("listing the files of the repository: %w", err)
 	}
 	for name := range strings.SplitSeq(strings.TrimRight(string(listed), "\x00"), "\x00") {
 		data, err := os.ReadFile(name)
@@ -149,7 +149,7 @@ func (r *runner) run(ctx context.Context, name string, workers int, out io.Write
 		"--output", result, "./"+name)
 	command.Dir, command.Env, command.Stdout, command.Stderr = r.source, r.environment, out, os.Stderr
 	if err := command.Run(); err != nil {
-		return count{}, fmt.Errorf("run gremlins: %w", err)
+		return count{}, fmt.Errorf("running gremlins: %w", err)
 	}
 	data, err := os.ReadFile(result)
 	if err != nil {

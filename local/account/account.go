@@ -148,16 +148,16 @@ func Start(options Options) (_ *Account, err error) {
 		}
 	}()
 	if err := verifyEmpty(options.Dir); err != nil {
-		return nil, fmt.Errorf("start the local account: %w", err)
+		return nil, fmt.Errorf("starting the local account: %w", err)
 	}
 	listener, err := net.Listen("tcp", options.Address)
 	if err != nil {
-		return nil, fmt.Errorf("start the local account: %w", err)
+		return nil, fmt.Errorf("starting the local account: %w", err)
 	}
 	a.url = "http://" + listener.Addr().String()
 	handler, err := a.services(options)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("start the local account: %w", err), listener.Close())
+		return nil, errors.Join(fmt.Errorf("starting the local account: %w", err), listener.Close())
 	}
 	a.server = &http.Server{Handler: handler, ReadHeaderTimeout: time.Minute}
 	go a.server.Serve(listener)

@@ -46,11 +46,11 @@ func (a *Account) Deploy(ctx context.Context, assembly string) error {
 	for _, stack := range Stacks {
 		body, err := os.ReadFile(filepath.Join(assembly, stack+".assets.json"))
 		if err != nil {
-			return fmt.Errorf("read the cloud assembly (make synth-local writes it): %w", err)
+			return fmt.Errorf("reading the cloud assembly (make synth-local writes it): %w", err)
 		}
 		var manifest assets
 		if err := json.Unmarshal(body, &manifest); err != nil {
-			return fmt.Errorf("read %s.assets.json: %w", stack, err)
+			return fmt.Errorf("reading %s.assets.json: %w", stack, err)
 		}
 		template, err := a.publish(ctx, assembly, stack, manifest)
 		if err != nil {
@@ -78,7 +78,7 @@ func (a *Account) publish(ctx context.Context, assembly, stack string, manifest 
 			if !slices.Contains(made, bucket) {
 				_, err := client.CreateBucket(ctx, &awss3.CreateBucketInput{Bucket: &bucket})
 				if err != nil && !strings.Contains(err.Error(), "BucketAlreadyOwnedByYou") {
-					return "", fmt.Errorf("create the bucket of assets: %w", err)
+					return "", fmt.Errorf("creating the bucket of assets: %w", err)
 				}
 				made = append(made, bucket)
 			}

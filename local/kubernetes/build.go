@@ -68,12 +68,12 @@ func Build(ctx context.Context, root string, clients bool, progress func(string)
 	}
 	root, err := filepath.Abs(root)
 	if err != nil {
-		return fmt.Errorf("find the repository: %w", err)
+		return fmt.Errorf("finding the repository: %w", err)
 	}
 	module := filepath.Join(root, "local", "kubernetes", "build")
 	bin := BinDir(root)
 	if err := os.MkdirAll(bin, 0o755); err != nil {
-		return fmt.Errorf("make the folder of the Kubernetes programs: %w", err)
+		return fmt.Errorf("making the folder of the Kubernetes programs: %w", err)
 	}
 	stamp, err := buildStamp(ctx, module)
 	if err != nil {
@@ -112,7 +112,7 @@ func Build(ctx context.Context, root string, clients bool, progress func(string)
 	}
 	for _, p := range stale {
 		if err := os.WriteFile(stampFile(bin, p), []byte(stamps[p.name]), 0o644); err != nil {
-			return fmt.Errorf("build %s: %w", p.name, err)
+			return fmt.Errorf("building %s: %w", p.name, err)
 		}
 	}
 	return nil
@@ -160,18 +160,18 @@ func copyStages(ctx context.Context, module, to string) error {
 		err = json.Unmarshal(body, &kwok)
 	}
 	if err != nil {
-		return fmt.Errorf("find KWOK's stages: %w", err)
+		return fmt.Errorf("finding KWOK's stages: %w", err)
 	}
 	if err := os.MkdirAll(to, 0o755); err != nil {
-		return fmt.Errorf("copy KWOK's stages: %w", err)
+		return fmt.Errorf("copying KWOK's stages: %w", err)
 	}
 	for _, stage := range podStages {
 		b, err := os.ReadFile(filepath.Join(kwok.Dir, "kustomize", "stage", "pod", "fast", stage+".yaml"))
 		if err != nil {
-			return fmt.Errorf("copy KWOK's stages: %w", err)
+			return fmt.Errorf("copying KWOK's stages: %w", err)
 		}
 		if err := os.WriteFile(filepath.Join(to, stage+".yaml"), b, 0o644); err != nil {
-			return fmt.Errorf("copy KWOK's stages: %w", err)
+			return fmt.Errorf("copying KWOK's stages: %w", err)
 		}
 	}
 	return nil
@@ -198,7 +198,7 @@ func compile(ctx context.Context, module, bin string, stale []program) error {
 	// A rename afterwards: an interrupted build never leaves a partial program.
 	partial, err := os.MkdirTemp(bin, ".partial-")
 	if err != nil {
-		return fmt.Errorf("make a folder to build in: %w", err)
+		return fmt.Errorf("making a folder to build in: %w", err)
 	}
 	defer os.RemoveAll(partial)
 	arguments := []string{"build", "-ldflags", ldflags(), "-o", partial + string(filepath.Separator)}
@@ -209,11 +209,11 @@ func compile(ctx context.Context, module, bin string, stale []program) error {
 	cmd.Dir = module
 	cmd.Env = buildEnv()
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("build the Kubernetes programs: %w\n%s", err, lastLines(string(out), 20))
+		return fmt.Errorf("building the Kubernetes programs: %w\n%s", err, lastLines(string(out), 20))
 	}
 	for _, p := range stale {
 		if err := os.Rename(filepath.Join(partial, p.binaryName()), filepath.Join(bin, p.name)); err != nil {
-			return fmt.Errorf("build %s: %w", p.name, err)
+			return fmt.Errorf("building %s: %w", p.name, err)
 		}
 	}
 	return nil
@@ -247,7 +247,7 @@ func (p program) stamp(module, build string) (string, error) {
 	}
 	source, err := os.ReadFile(filepath.Join(module, folder, "main.go"))
 	if err != nil {
-		return "", fmt.Errorf("find the source of %s: %w", p.name, err)
+		return "", fmt.Errorf("finding the source of %s: %w", p.name, err)
 	}
 	digest := sha256.Sum256(append([]byte(build), source...))
 	return hex.EncodeToString(digest[:]), nil
@@ -259,7 +259,7 @@ func buildStamp(ctx context.Context, module string) (string, error) {
 	for _, name := range []string{"go.mod", "go.sum"} {
 		b, err := os.ReadFile(filepath.Join(module, name))
 		if err != nil {
-			return "", fmt.Errorf("find the module of the Kubernetes programs: %w", err)
+			return "", fmt.Errorf("finding the module of the Kubernetes programs: %w", err)
 		}
 		h.Write(b)
 	}

@@ -1,7 +1,6 @@
-// The keys of a control plane: an authority, a certificate of its API server, tokens of its clients, and their
-// kubeconfigs.
-
 package kubernetes
+
+// The keys of a control plane: an authority, a certificate of its API server, and the kubeconfigs of its clients.
 
 import (
 	"crypto/ecdsa"
@@ -38,7 +37,7 @@ type pair struct {
 func newAuthority(name string, now time.Time) (*authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, fmt.Errorf("make the cluster's certificate authority: %w", err)
+		return nil, fmt.Errorf("making the cluster's certificate authority: %w", err)
 	}
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name},
@@ -47,11 +46,11 @@ func newAuthority(name string, now time.Time) (*authority, error) {
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
-		return nil, fmt.Errorf("make the cluster's certificate authority: %w", err)
+		return nil, fmt.Errorf("making the cluster's certificate authority: %w", err)
 	}
 	cert, err := x509.ParseCertificate(der)
 	if err != nil {
-		return nil, fmt.Errorf("make the cluster's certificate authority: %w", err)
+		return nil, fmt.Errorf("making the cluster's certificate authority: %w", err)
 	}
 	return &authority{key: key, cert: cert, PEM: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}, nil
 }
@@ -60,11 +59,11 @@ func newAuthority(name string, now time.Time) (*authority, error) {
 func (a *authority) issue(name string, hosts []string) (pair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return pair{}, fmt.Errorf("make the certificate of %s: %w", name, err)
+		return pair{}, fmt.Errorf("making the certificate of %s: %w", name, err)
 	}
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
 	if err != nil {
-		return pair{}, fmt.Errorf("make the certificate of %s: %w", name, err)
+		return pair{}, fmt.Errorf("making the certificate of %s: %w", name, err)
 	}
 	template := &x509.Certificate{
 		SerialNumber: serial, Subject: pkix.Name{CommonName: name},
@@ -80,7 +79,7 @@ func (a *authority) issue(name string, hosts []string) (pair, error) {
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)
 	if err != nil {
-		return pair{}, fmt.Errorf("make the certificate of %s: %w", name, err)
+		return pair{}, fmt.Errorf("making the certificate of %s: %w", name, err)
 	}
 	keyPEM, err := encodeKey(key)
 	if err != nil {
@@ -92,7 +91,7 @@ func (a *authority) issue(name string, hosts []string) (pair, error) {
 func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
 	der, err := x509.MarshalECPrivateKey(key)
 	if err != nil {
-		return nil, fmt.Errorf("encode a key: %w", err)
+		return nil, fmt.Errorf("encoding a key: %w", err)
 	}
 	return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), nil
 }
@@ -109,7 +108,7 @@ func (p pair) write(dir, name string) error {
 func serviceAccountKeys(dir string) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return fmt.Errorf("make the service account key: %w", err)
+		return fmt.Errorf("making the service account key: %w", err)
 	}
 	private, err := encodeKey(key)
 	if err != nil {
@@ -117,7 +116,7 @@ func serviceAccountKeys(dir string) error {
 	}
 	public, err := x509.MarshalPKIXPublicKey(key.Public())
 	if err != nil {
-		return fmt.Errorf("encode the service account key: %w", err)
+		return fmt.Errorf("encoding the service account key: %w", err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "sa.key"), private, 0o600); err != nil {
 		return err

@@ -31,7 +31,7 @@ func (c *ControlPlane) writePodStages() error {
 	for _, stage := range podStages {
 		b, err := os.ReadFile(filepath.Join(stagesDir(c.options.BinDir), stage+".yaml"))
 		if err != nil {
-			return fmt.Errorf("read KWOK's stages: %w", err)
+			return fmt.Errorf("reading KWOK's stages: %w", err)
 		}
 		text := string(b)
 		if delay := podDelays[stage]; delay != "" {

@@ -97,14 +97,14 @@ func startProcess(name, dir string, argv []string, memory string, g *guard, died
 func (p *process) run() error {
 	out, err := os.OpenFile(p.logFile, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
-		return fmt.Errorf("start %s: %w", p.name, err)
+		return fmt.Errorf("starting %s: %w", p.name, err)
 	}
 	defer out.Close()
 	cmd := exec.Command("/bin/sh", append([]string{"-c", gatedScript, p.name}, p.argv...)...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = filepath.Dir(p.logFile), out, out
 	gate, err := cmd.StdinPipe()
 	if err != nil {
-		return fmt.Errorf("start %s: %w", p.name, err)
+		return fmt.Errorf("starting %s: %w", p.name, err)
 	}
 	defer gate.Close()
 	cmd.Env = append(os.Environ(), "GOGC="+collection, "GOMEMLIMIT="+p.memory)
@@ -114,18 +114,18 @@ func (p *process) run() error {
 	defer p.mu.Unlock()
 	select {
 	case <-p.stopped:
-		return fmt.Errorf("start %s: stopped", p.name)
+		return fmt.Errorf("starting %s: stopped", p.name)
 	default:
 	}
 	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("start %s: %w", p.name, err)
+		return fmt.Errorf("starting %s: %w", p.name, err)
 	}
 	p.cmd = cmd
 	if err := p.guard.watch(cmd.Process.Pid); err != nil {
-		return fmt.Errorf("start %s: the guard has ended: %w", p.name, err)
+		return fmt.Errorf("starting %s: the guard has ended: %w", p.name, err)
 	}
 	if _, err := io.WriteString(gate, "go\n"); err != nil {
-		return fmt.Errorf("start %s: %w", p.name, err)
+		return fmt.Errorf("starting %s: %w", p.name, err)
 	}
 	return nil
 }

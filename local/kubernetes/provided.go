@@ -36,7 +36,7 @@ func takeProvided(ctx context.Context, module, from, bin string, wanted []progra
 		found, err := versionOf(ctx, file)
 		if err == nil && found == required {
 			if err := copyProgram(file, filepath.Join(bin, p.name)); err != nil {
-				return nil, fmt.Errorf("copy %s: %w", file, err)
+				return nil, fmt.Errorf("copying %s: %w", file, err)
 			}
 			progress(fmt.Sprintf("using %s %s of %s", p.name, required, providedFolder))
 			continue
@@ -58,7 +58,7 @@ func (p program) version(module string) (string, error) {
 	}
 	body, err := os.ReadFile(filepath.Join(module, "go.mod"))
 	if err != nil {
-		return "", fmt.Errorf("find the module of the Kubernetes programs: %w", err)
+		return "", fmt.Errorf("finding the module of the Kubernetes programs: %w", err)
 	}
 	for line := range strings.Lines(string(body)) {
 		fields := strings.Fields(line)
@@ -66,7 +66,7 @@ func (p program) version(module string) (string, error) {
 			return strings.TrimPrefix(fields[1], "v"), nil
 		}
 	}
-	return "", fmt.Errorf("find the version of %s: %s/go.mod does not require its module", p.name, module)
+	return "", fmt.Errorf("finding the version of %s: %s/go.mod does not require its module", p.name, module)
 }
 
 // versionOf runs a program for its version, without a leading v.

@@ -127,13 +127,13 @@ func CanActAs(v string) bool {
 // of the program that failed. After an error nothing runs.
 func Start(ctx context.Context, o Options) (*ControlPlane, error) {
 	if missing := Missing(o.BinDir); len(missing) > 0 {
-		return nil, fmt.Errorf("start cluster %s: %s not built in %s: run `make kubernetes`", o.Name, strings.Join(missing, ", "), o.BinDir)
+		return nil, fmt.Errorf("starting cluster %s: %s not built in %s: run `make kubernetes`", o.Name, strings.Join(missing, ", "), o.BinDir)
 	}
 	if o.Minor == "" {
 		o.Minor = MaxMinor()
 	}
 	if !CanActAs(o.Minor) {
-		return nil, fmt.Errorf("start cluster %s: Kubernetes %s cannot act as %s, only as %s to %s", o.Name, Version, o.Minor,
+		return nil, fmt.Errorf("starting cluster %s: Kubernetes %s cannot act as %s, only as %s to %s", o.Name, Version, o.Minor,
 			MinMinor(), MaxMinor())
 	}
 	if o.Log == nil {
@@ -143,11 +143,11 @@ func Start(ctx context.Context, o Options) (*ControlPlane, error) {
 	defer cancel()
 	c, err := prepare(o)
 	if err != nil {
-		return nil, fmt.Errorf("start cluster %s: %w", o.Name, err)
+		return nil, fmt.Errorf("starting cluster %s: %w", o.Name, err)
 	}
 	if err := c.start(ctx); err != nil {
 		c.Stop()
-		return nil, fmt.Errorf("start cluster %s: %w", o.Name, err)
+		return nil, fmt.Errorf("starting cluster %s: %w", o.Name, err)
 	}
 	c.syncing.Go(c.syncPods)
 	return c, nil
@@ -493,7 +493,7 @@ func (c *ControlPlane) path(name string) string { return filepath.Join(c.dir, na
 func freePort() (int, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return 0, fmt.Errorf("find a free port: %w", err)
+		return 0, fmt.Errorf("finding a free port: %w", err)
 	}
 	defer l.Close()
 	return l.Addr().(*net.TCPAddr).Port, nil

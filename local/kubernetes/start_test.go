@@ -277,7 +277,7 @@ func TestStartRefuses(t *testing.T) {
 	}{
 		"programs that are not built, and says how to": {
 			Options{Name: "demo", BinDir: t.TempDir()},
-			"start cluster demo: kube-apiserver, kube-controller-manager, kube-scheduler, etcd, kwok not built"},
+			"starting cluster demo: kube-apiserver, kube-controller-manager, kube-scheduler, etcd, kwok not built"},
 		"a minor version it cannot act as": {Options{BinDir: idle, Minor: "1.37"}, "cannot act as 1.37, only as 1.33 to 1.36"},
 		"a minor version that is none":     {Options{BinDir: idle, Minor: "1.036"}, "cannot act as 1.036"},
 		"a folder that something is in":    {Options{BinDir: idle, Dir: occupied, ServiceCIDR: "10.0.0.0/16"}, "must be empty"},

@@ -73,7 +73,7 @@ func (t *ticking) apply(d Decided) (applied bool, message string) {
 	case api.VerbApprove:
 		return t.approve(d)
 	case api.VerbRetry, api.VerbSkip:
-		return t.forgive(d)
+		return t.retryOrSkip(d)
 	case api.VerbRollback:
 		return t.requestRollback(d)
 	case api.VerbOverride:
@@ -141,8 +141,8 @@ func (t *ticking) approve(d Decided) (applied bool, message string) {
 	return false, "the stage needs no approval"
 }
 
-// forgive gives members another attempt, or takes them out of the run.
-func (t *ticking) forgive(d Decided) (applied bool, message string) {
+// retryOrSkip gives members another attempt, or takes them out of the run.
+func (t *ticking) retryOrSkip(d Decided) (applied bool, message string) {
 	if t.rolledBack() {
 		return false, "the stage is rolled back: start a new run"
 	}

@@ -196,8 +196,8 @@ func (t *ticking) tally(i int) (n tally) {
 	return n
 }
 
-// pool counts the members that share the failure budget of a stage. Only passed stages count if passed is true.
-func (t *ticking) pool(i int, passed bool) (n tally) {
+// sharedTally counts the members that share the failure budget of a stage. Only passed stages count if passed is true.
+func (t *ticking) sharedTally(i int, passed bool) (n tally) {
 	for k := range t.p.Stages {
 		shares := k == i || t.p.Stages[i].SharedFailures && t.p.Stages[k].Of == t.p.Stages[i].Of
 		if !shares || passed && t.r.Stages[k].Passed.IsZero() {
@@ -220,10 +220,10 @@ func (t *ticking) haltFailed() {
 		if own.failed+own.blocked == 0 {
 			continue
 		}
-		passed := t.pool(i, true)
-		exceeded := t.pool(i, false).failed > most || passed.failed+passed.blocked > most
+		passed := t.sharedTally(i, true)
+		exceeded := t.sharedTally(i, false).failed > most || passed.failed+passed.blocked > most
 		if i == open && own.waiting+own.atRisk == 0 {
-			all := t.pool(i, false)
+			all := t.sharedTally(i, false)
 			exceeded = exceeded || all.failed+all.blocked > most || own.good <= own.failed+own.blocked
 		}
 		if exceeded {
@@ -289,7 +289,7 @@ func (t *ticking) pass() {
 // passes reports whether a stage passes: no member waits or is at risk, the failures are within the budget, Good members outnumber them,
 // and the soak and the approvals are complete.
 func (t *ticking) passes(i int) bool {
-	s, run, own, all := &t.p.Stages[i], &t.r.Stages[i], t.tally(i), t.pool(i, false)
+	s, run, own, all := &t.p.Stages[i], &t.r.Stages[i], t.tally(i), t.sharedTally(i, false)
 	if own.skipped == own.members {
 		return true
 	}
@@ -365,7 +365,7 @@ func (t *ticking) stageReason(i int) (reason Reason, until time.Time) {
 	return "", time.Time{}
 }
 
-// obstacle returns why a member cannot start now, of what its facts say; empty if it can.
+// obstacle returns why a member cannot start now, according to its facts; empty if it can.
 func (t *ticking) obstacle(member *Member) (reason Reason, until time.Time) {
 	f, found := t.in.Facts[member.Cluster]
 	if !found || t.now.Sub(f.Observed) > staleAfter {
@@ -426,7 +426,7 @@ func (t *ticking) start() {
 		if own.waiting == 0 {
 			continue
 		}
-		all := t.pool(i, false)
+		all := t.sharedTally(i, false)
 		held, heldUntil := t.stageReason(i)
 		for j := range t.stages[i] {
 			m, member := &t.stages[i][j], &s.Members[j]

@@ -61,8 +61,8 @@ func (in Situation) releaseVersion(s *Start) (string, error) {
 	return in.KubernetesVersion(s.Release)
 }
 
-// freeze makes a request that could begin now wait until the end of the freeze that holds it. An upgrade at a time waits until it is missed
-// at most.
+// freeze makes a request that could begin now wait until the end of the freeze that holds it. An upgrade with a due time
+// waits for MissedAfter at most: then it is missed.
 func (in Situation) freeze(req *request) {
 	if in.Frozen == nil || req.blocked || req.unread != "" || req.start.Rollback || !req.at.IsZero() && req.at.After(in.Now) {
 		return
@@ -86,7 +86,7 @@ func (in Situation) freeze(req *request) {
 		req.blocked = true
 		return
 	}
-	req.at = until.UTC().Add(time.Second - 1).Truncate(time.Second)
+	req.at = until.UTC().Add(time.Second - 1).Truncate(time.Second) // rounded up: keys below due/ have whole seconds
 }
 
 // Of returns the upgrade of a request: this record, or the last one that changed the cluster; nil if neither is.

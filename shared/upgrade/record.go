@@ -17,18 +17,17 @@ type Record struct {
 	First int64 `json:"first,omitempty"`
 	// Stack is the ARN of the control plane's stack. A record does not apply to a recreated cluster of the same name.
 	Stack string `json:"stack"`
-	// Execution is that of drover-upgrade that works on the upgrade, or did last. Another one may take over after it has ended.
+	// Execution is the execution of drover-upgrade that works on the upgrade, or the last one that did. Another one may take over after it has
+	// ended.
 	Execution string `json:"execution,omitempty"`
 	// Origin is what requested the upgrade. Key identifies the request, so that each request starts one upgrade: see Start.
 	Origin Origin `json:"origin"`
 	Key    string `json:"key"`
-	// Overridden is what the spec named (see ReleaseText) when a channel, a time or an operator requested this upgrade. Target
-	// overrides the spec while the spec names Overridden. Overridden is empty if the spec requested the upgrade or has
-	// named its target since.
+	// Overridden is what the spec named (see ReleaseText) when something else requested this upgrade. It is empty if the spec requested the
+	// upgrade or has named its target since. Target overrides the spec while the spec names Overridden or Before. An example: 1.35-1 is
+	// deployed, the spec names 1.37-1, which is absent, and a channel starts 1.36-1. Overridden is 1.37-1, and Before is 1.35-1.
 	Overridden string `json:"overridden,omitempty"`
-	// Before is the deployed target that the spec named before Overridden. Overridden may name a release that is absent,
-	// or one that waits for its window. Target also overrides the spec while the spec names Before. Before is empty if
-	// Overridden names the target.
+	// Before is the deployed target that the spec named before Overridden. It is empty if Overridden names Target.
 	Before Target `json:"before,omitzero"`
 	// From is the target that was deployed before, Target the one that the upgrade leads to.
 	From   Target `json:"from"`

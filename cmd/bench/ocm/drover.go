@@ -61,20 +61,18 @@ func (d *droverRun) Next(now time.Time) (start []*cluster, done bool, err error)
 			continue
 		}
 		before, sick := f.Attempt, f.NotReady
-		switch state := rollout.AttemptBegun; {
-		case !now.Before(c.ready()):
+		state := rollout.AttemptBegun
+		if !now.Before(c.ready()) {
 			state, f.Deployed = rollout.AttemptDone, d.to
-			fallthrough
-		default:
-			f.Attempt = &rollout.Attempt{Rollout: d.plan.Rollout, Run: d.run.Number, Number: m.Attempt, State: state}
 		}
+		f.Attempt = &rollout.Attempt{Rollout: d.plan.Rollout, Run: d.run.Number, Number: m.Attempt, State: state}
 		if c.broken(d.bad, now) {
 			f.NotReady = f.Nodes
 		}
 		d.changed = d.changed || before == nil || *before != *f.Attempt || sick != f.NotReady
 		d.facts[m.Cluster] = f
 	}
-	if !d.changed && now.Sub(d.ticked) < reported {
+	if !d.changed && now.Sub(d.ticked) < reportPeriod {
 		return nil, false, nil
 	}
 	d.ticked, d.changed = now, false

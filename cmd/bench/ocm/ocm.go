@@ -64,7 +64,7 @@ func (o *ocmRun) Next(now time.Time) (start []*cluster, done bool, err error) {
 		status, since := ocm.Progressing, c.started
 		switch {
 		case c.broken(o.bad, now):
-			status, since = ocm.Failed, c.ready().Add(breaks)
+			status, since = ocm.Failed, c.ready().Add(breaksAfter)
 		case !now.Before(c.ready()):
 			status, since = ocm.Succeeded, c.ready()
 		}
@@ -74,7 +74,7 @@ func (o *ocmRun) Next(now time.Time) (start []*cluster, done bool, err error) {
 	for _, s := range statuses {
 		counts[s.Status]++
 	}
-	if maps.Equal(counts, o.counts) && now.Sub(o.called) < reported {
+	if maps.Equal(counts, o.counts) && now.Sub(o.called) < reportPeriod {
 		return nil, false, nil
 	}
 	o.called, o.counts = now, counts

@@ -7,12 +7,12 @@ import (
 )
 
 const (
-	// breaks is how long a cluster with a bad version is well after its upgrade.
-	breaks = 5 * time.Minute
-	// longest is how long a rollout may take.
-	longest = 30 * 24 * time.Hour
-	// reported is how often facts that did not change are reported: as the sweep makes drover do.
-	reported = 5 * time.Minute
+	// breaksAfter is how long a cluster with a bad version is well after its upgrade.
+	breaksAfter = 5 * time.Minute
+	// maxRollout is how long a rollout may take.
+	maxRollout = 30 * 24 * time.Hour
+	// reportPeriod is how often facts that did not change are reported: as the sweep makes drover do.
+	reportPeriod = 5 * time.Minute
 	// step is the time between two evaluations of a rollout.
 	step = time.Minute
 )
@@ -33,7 +33,7 @@ func (c *cluster) ready() time.Time { return c.started.Add(c.takes) }
 
 // broken reports whether the version has broken the cluster.
 func (c *cluster) broken(bad bool, now time.Time) bool {
-	return bad && !c.started.IsZero() && !now.Before(c.ready().Add(breaks))
+	return bad && !c.started.IsZero() && !now.Before(c.ready().Add(breaksAfter))
 }
 
 // trace returns the clusters of a seed. An upgrade takes 20 to 40 minutes.
@@ -60,7 +60,7 @@ type outcome struct {
 
 // play lets a system roll a version out until it ends or stops.
 func play(s system, clusters []*cluster, bad bool) (o outcome, err error) {
-	for now := epoch; now.Sub(epoch) < longest; now = now.Add(step) {
+	for now := epoch; now.Sub(epoch) < maxRollout; now = now.Add(step) {
 		start, done, err := s.Next(now)
 		if err != nil {
 			return o, err
@@ -79,5 +79,5 @@ func play(s system, clusters []*cluster, bad bool) (o outcome, err error) {
 		}
 		return o, nil
 	}
-	return o, fmt.Errorf("the rollout neither ended nor stopped within %s", longest)
+	return o, fmt.Errorf("the rollout neither ended nor stopped within %s", maxRollout)
 }

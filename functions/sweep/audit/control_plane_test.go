@@ -17,28 +17,33 @@ import (
 var openAccess, closedAccess = api.Endpoint{}.Access(), api.Endpoint{PublicCIDRs: []string{"198.51.100.0/24"}}.Access()
 
 func TestAuditComparesTheControlPlane(t *testing.T) {
+	endpointMessage := "the API endpoint admits 198.51.100.0/24 and its own network instead of 0.0.0.0/0 and its own network: " +
+		"it was changed outside drover"
 	for name, test := range map[string]struct {
 		deployed string
 		eks      eksAnswers
 		err      error
 		want     []string
 	}{
-		"with its stack": {"1.36", eksAnswers{is: preflight.ControlPlane{Version: "1.36", Access: openAccess}}, nil, nil},
-		"whose endpoint was closed": {
-			"1.36", eksAnswers{is: preflight.ControlPlane{Version: "1.36", Access: closedAccess}}, nil, []string{
-				"the API endpoint admits 198.51.100.0/24 and its own network instead of 0.0.0.0/0 and its own network: it was changed outside drover",
-			},
+		"as its stack": {deployed: "1.36", eks: eksAnswers{answer: preflight.ControlPlane{Version: "1.36", Access: openAccess}}},
+		"endpoint closed": {
+			deployed: "1.36", eks: eksAnswers{answer: preflight.ControlPlane{Version: "1.36", Access: closedAccess}},
+			want: []string{endpointMessage},
 		},
-		"that EKS moved": {
-			"1.36", eksAnswers{is: preflight.ControlPlane{Version: "1.37", Access: openAccess}}, nil, []string{"EKS runs Kubernetes 1.37"},
+		"upgraded by EKS": {
+			deployed: "1.36", eks: eksAnswers{answer: preflight.ControlPlane{Version: "1.37", Access: openAccess}},
+			want: []string{"EKS runs Kubernetes 1.37"},
 		},
-		"that was deleted":             {"1.36", eksAnswers{err: codedError("ResourceNotFoundException")}, nil, []string{"EKS has no cluster"}},
-		"not when EKS does not answer": {"1.36", eksAnswers{err: errThrottled}, errThrottled, nil},
-		"with its issues, each of them once": {
-			"1.36", eksAnswers{is: preflight.ControlPlane{Version: "1.36", Access: openAccess, Issues: []string{"role", "key", "role"}}}, nil,
-			[]string{"control plane: key", "control plane: role"},
+		"deleted": {
+			deployed: "1.36", eks: eksAnswers{err: codedError("ResourceNotFoundException")}, want: []string{"EKS has no cluster"},
 		},
-		"not when there is none": {"", eksAnswers{err: errThrottled}, nil, nil},
+		"EKS does not answer": {deployed: "1.36", eks: eksAnswers{err: errThrottled}, err: errThrottled},
+		"issues, each of them once": {
+			deployed: "1.36",
+			eks:      eksAnswers{answer: preflight.ControlPlane{Version: "1.36", Access: openAccess, Issues: []string{"role", "key", "role"}}},
+			want:     []string{"control plane: key", "control plane: role"},
+		},
+		"no control plane": {eks: eksAnswers{err: errThrottled}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := (&auditFixture{}).run()
@@ -60,14 +65,12 @@ func TestAuditComparesTheControlPlane(t *testing.T) {
 
 // eksAnswers is what EKS says of a control plane.
 type eksAnswers struct {
-	is    preflight.ControlPlane
-	err   error
-	asked int
+	answer preflight.ControlPlane
+	err    error
 }
 
 func (e *eksAnswers) ControlPlane(context.Context, string) (preflight.ControlPlane, error) {
-	e.asked++
-	return e.is, e.err
+	return e.answer, e.err
 }
 
 // codedError is an error of AWS.

@@ -27,24 +27,24 @@ func TestAuditOfAConvergingCluster(t *testing.T) {
 		after   string
 	}{
 		"is about its endpoint": {
-			preview: plan.Preview{Access: &openAccess}, eks: eksAnswers{is: preflight.ControlPlane{Access: closedAccess}},
+			preview: plan.Preview{Access: &openAccess}, eks: eksAnswers{answer: preflight.ControlPlane{Access: closedAccess}},
 			calls: []string{"compare", "write"}, after: "False",
 		},
 		"is recorded once": {
-			preview: plan.Preview{Access: &openAccess}, eks: eksAnswers{is: preflight.ControlPlane{Access: closedAccess}},
+			preview: plan.Preview{Access: &openAccess}, eks: eksAnswers{answer: preflight.ControlPlane{Access: closedAccess}},
 			before: in("False", "the API endpoint admits …: "+accessChanged), calls: []string{"compare"}, after: "False",
 		},
 		"ends when the endpoint is open again": {
-			preview: plan.Preview{Access: &openAccess}, eks: eksAnswers{is: preflight.ControlPlane{Access: openAccess}},
+			preview: plan.Preview{Access: &openAccess}, eks: eksAnswers{answer: preflight.ControlPlane{Access: openAccess}},
 			before: in("False", "the API endpoint admits …: "+accessChanged), calls: []string{"compare", "write"}, after: "True",
 		},
 		"keeps other findings": {
-			preview: plan.Preview{Access: &openAccess}, eks: eksAnswers{is: preflight.ControlPlane{Access: openAccess}},
+			preview: plan.Preview{Access: &openAccess}, eks: eksAnswers{answer: preflight.ControlPlane{Access: openAccess}},
 			before: in("False", "another"), calls: []string{"compare"}, after: "False",
 		},
 		"waits for the control plane": {control: stack.Deployed{Status: stack.UpdateInProgress}},
 		"knows no access while the plan changes the control plane": {
-			eks: eksAnswers{is: preflight.ControlPlane{Access: closedAccess}}, calls: []string{"compare"},
+			eks: eksAnswers{answer: preflight.ControlPlane{Access: closedAccess}}, calls: []string{"compare"},
 		},
 		"without an EKS cluster": {
 			preview: plan.Preview{Access: &openAccess}, eks: eksAnswers{err: codedError("ResourceNotFoundException")}, calls: []string{"compare"},

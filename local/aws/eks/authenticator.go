@@ -140,7 +140,7 @@ func (s *Service) bindNamespaces(ctx context.Context, client dynamic.Interface, 
 	}
 	namespaces, err := client.Resource(namespaceResource).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return fmt.Errorf("list namespaces: %w", err)
+		return fmt.Errorf("listing namespaces: %w", err)
 	}
 	for _, b := range bindings {
 		for _, pattern := range b.namespaces {

@@ -69,14 +69,14 @@ type bucket struct {
 // called once in a process until Close. emit may be nil.
 func New(identities *iam.Service, c *clock.Clock, dir string, emit Emit) (*Service, error) {
 	if !filepath.IsAbs(dir) {
-		return nil, fmt.Errorf("start S3: the data directory %q is not absolute", dir)
+		return nil, fmt.Errorf("starting S3: the data directory %q is not absolute", dir)
 	}
 	if emit == nil {
 		emit = func(context.Context, string, any, []string) {}
 	}
 	s := &Service{identities: identities, clock: c, emit: emit, buckets: map[string]*bucket{}, always: always(identities)}
 	if err := s.start(dir); err != nil {
-		return nil, fmt.Errorf("start S3: %w", err)
+		return nil, fmt.Errorf("starting S3: %w", err)
 	}
 	return s, nil
 }

@@ -240,7 +240,7 @@ func toTree(v reflect.Value) (any, error) {
 		d := json.NewDecoder(bytes.NewReader(v.Bytes()))
 		d.UseNumber()
 		if err := d.Decode(&document); err != nil {
-			return nil, fmt.Errorf("encode a document: %w", err)
+			return nil, fmt.Errorf("encoding a document: %w", err)
 		}
 		return document, nil
 	}

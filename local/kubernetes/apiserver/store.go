@@ -48,14 +48,14 @@ func (k kind) groupResource() schema.GroupResource {
 
 // kinds that the server supports.
 var kinds = []kind{
-	{version: "v1", resource: "nodes", kind: "Node"},
-	{version: "v1", resource: "pods", kind: "Pod", namespaced: true},
-	{version: "v1", resource: "namespaces", kind: "Namespace"},
+	nodes,
+	pods,
+	namespaces,
 	{version: "v1", resource: "services", kind: "Service", namespaced: true},
 	{version: "v1", resource: "serviceaccounts", kind: "ServiceAccount", namespaced: true},
-	{group: "apps", version: "v1", resource: "deployments", kind: "Deployment", namespaced: true},
+	deployments,
 	{group: "apps", version: "v1", resource: "daemonsets", kind: "DaemonSet", namespaced: true},
-	{group: "policy", version: "v1", resource: "poddisruptionbudgets", kind: "PodDisruptionBudget", namespaced: true},
+	budgets,
 	{group: "storage.k8s.io", version: "v1", resource: "volumeattachments", kind: "VolumeAttachment"},
 	{group: "rbac.authorization.k8s.io", version: "v1", resource: "clusterroles", kind: "ClusterRole"},
 	{group: "rbac.authorization.k8s.io", version: "v1", resource: "clusterrolebindings", kind: "ClusterRoleBinding"},
@@ -70,11 +70,13 @@ var kinds = []kind{
 	{group: "admissionregistration.k8s.io", version: "v1", resource: "mutatingwebhookconfigurations", kind: "MutatingWebhookConfiguration"},
 }
 
+// The kinds that the server knows by name.
 var (
-	nodes       = kinds[0]
-	pods        = kinds[1]
-	deployments = kinds[5]
-	budgets     = kinds[7]
+	nodes       = kind{version: "v1", resource: "nodes", kind: "Node"}
+	pods        = kind{version: "v1", resource: "pods", kind: "Pod", namespaced: true}
+	namespaces  = kind{version: "v1", resource: "namespaces", kind: "Namespace"}
+	deployments = kind{group: "apps", version: "v1", resource: "deployments", kind: "Deployment", namespaced: true}
+	budgets     = kind{group: "policy", version: "v1", resource: "poddisruptionbudgets", kind: "PodDisruptionBudget", namespaced: true}
 )
 
 // change of an object, as watches send it.
@@ -112,7 +114,7 @@ func New(c *clock.Clock) *Server {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, name := range []string{"default", "kube-system"} {
-		_, _ = s.create(kinds[2], object{"metadata": object{"name": name}}) // the first with its name
+		_, _ = s.create(namespaces, object{"metadata": object{"name": name}}) // cannot fail: no object exists yet
 	}
 	return s
 }

@@ -51,13 +51,13 @@ func Connect(config *rest.Config) (*Cluster, error) {
 	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
-		return nil, fmt.Errorf("connect to the cluster: %w", err)
+		return nil, fmt.Errorf("connecting to the cluster: %w", err)
 	}
 	core, coreErr := corev1.NewForConfigAndClient(config, client)
 	apps, appsErr := appsv1.NewForConfigAndClient(config, client)
 	policy, policyErr := policyv1.NewForConfigAndClient(config, client)
 	if err := errors.Join(coreErr, appsErr, policyErr); err != nil {
-		return nil, fmt.Errorf("connect to the cluster: %w", err)
+		return nil, fmt.Errorf("connecting to the cluster: %w", err)
 	}
 	return &Cluster{core, apps, policy}, nil
 }

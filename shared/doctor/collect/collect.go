@@ -89,7 +89,8 @@ type Collector struct {
 	EKS        EKS
 	Identities Identities
 	Functions  Functions
-	// Parameters is nil in drover's functions: they do not check what concerns the deployment of drover, which only warns a cluster.
+	// Parameters is nil in drover's functions: they do not check what concerns the deployment of drover. For a cluster, that is only a
+	// warning.
 	Parameters Parameters
 	// Lenient makes a call that the caller may not make a warning. Otherwise it is an error, as any other failed call: drover's functions may
 	// make all of them.
@@ -227,7 +228,7 @@ func (c *Collector) principals(ctx context.Context, f *doctor.Facts, clusters []
 
 // quotas reads the quotas that the clusters take from, and their usage.
 func (c *Collector) quotas(ctx context.Context, f *doctor.Facts, clusters []doctor.Cluster) error {
-	read := map[string]bool{}
+	limits, usage := map[string]bool{}, map[string]bool{} // what was read: codes of quotas, and checks
 	for _, need := range doctor.Needs(clusters, f.InstanceTypes) {
 		if _, unread := f.Unread[need.Check]; unread {
 			continue
@@ -242,7 +243,7 @@ func (c *Collector) quotas(ctx context.Context, f *doctor.Facts, clusters []doct
 			}
 			continue
 		}
-		if region := need.Region(c.Region); !read[need.Code] && region != "" {
+		if region := need.Region(c.Region); !limits[need.Code] && region != "" {
 			value, found, err := c.Quotas.Value(ctx, region, need.Service, need.Code)
 			if err := c.unless(f, err, need.Check); err != nil {
 				return err
@@ -250,15 +251,15 @@ func (c *Collector) quotas(ctx context.Context, f *doctor.Facts, clusters []doct
 			if found {
 				f.Limits[need.Code] = value
 			}
-			read[need.Code] = true
+			limits[need.Code] = true
 		}
-		if !read[need.Check] {
+		if !usage[need.Check] {
 			used, err := c.readUsage(ctx, need.Check)
 			if err := c.unless(f, err, need.Check); err != nil {
 				return err
 			}
 			maps.Copy(f.Used, used)
-			read[need.Check] = true
+			usage[need.Check] = true
 		}
 	}
 	return nil

@@ -59,56 +59,69 @@ func (d *demoAWS) Do(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: code, Body: io.NopCloser(strings.NewReader(answer))}, nil
 }
 
-func TestSource(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		a := &demoAWS{stacks: []string{names.Network, names.ControlPlane, names.Addons, names.PoolStack("a"), names.NodeAddons}}
-		source := New(aws.Config{Region: "us-east-1", Credentials: aws.AnonymousCredentials{}, HTTPClient: a})
-		cluster := status.New("demo")
-		for _, name := range a.stacks {
-			cluster.Status.Stacks = append(cluster.Status.Stacks, status.Stack{Name: name, Status: "CREATE_COMPLETE"})
-		}
-		expected := StackNames(cluster.Status)
-		require.Contains(t, expected, names.Network)
-		described := func() (n int) {
-			mark := len(a.actions)
-			read, err := source.readStacks(t.Context(), cluster, expected)
-			require.NoError(t, err)
-			require.Len(t, read, len(expected))
-			for _, deployed := range read {
-				require.True(t, stack.Settled(deployed.Status), deployed.Status)
+func TestReadStacks(t *testing.T) {
+	t.Run("reads idle stacks again after a while, and changed ones at once", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			a, source := newDemo()
+			cluster := status.New("demo")
+			for _, name := range a.stacks {
+				cluster.Status.Stacks = append(cluster.Status.Stacks, status.Stack{Name: name, Status: "CREATE_COMPLETE"})
 			}
-			for _, action := range a.actions[mark:] {
-				if strings.HasPrefix(action, "DescribeStack") {
-					n++
+			expected := StackNames(cluster.Status)
+			require.Contains(t, expected, names.Network)
+			described := func() (n int) {
+				mark := len(a.actions)
+				read, err := source.readStacks(t.Context(), cluster, expected)
+				require.NoError(t, err)
+				require.Len(t, read, len(expected))
+				for _, deployed := range read {
+					require.True(t, stack.Settled(deployed.Status), deployed.Status)
 				}
+				for _, action := range a.actions[mark:] {
+					if strings.HasPrefix(action, "DescribeStack") {
+						n++
+					}
+				}
+				return n
 			}
-			return n
-		}
-		require.Equal(t, len(expected), described())
-		require.Zero(t, described(), "stacks without an operation are read again after a while only")
-		time.Sleep(idleStackAge)
-		require.Equal(t, len(expected), described())
+			require.Equal(t, len(expected), described())
+			require.Zero(t, described(), "stacks without an operation are read again after a while only")
+			time.Sleep(idleStackAge)
+			require.Equal(t, len(expected), described())
 
-		cluster.Status.Stacks[0].Status = "UPDATE_IN_PROGRESS"
-		require.Equal(t, 1, described(), "a stack that drover recorded as another is read at once")
-
-		planned := status.New("new")
-		planned.Status.Phase = status.Converging
-		for _, name := range []string{"network", "control-plane", "addons", "pool-a", "pool-b"} {
-			planned.Status.Plan = append(planned.Status.Plan, status.Change{Stack: name, Operation: "Create"})
-		}
-		source.cached = map[string]Stack{}
-		for _, want := range []int{5, nextStacks, nextStacks} { // only the stacks that drover changes next are read each time
-			mark := len(a.actions)
-			_, err := source.readStacks(t.Context(), planned, StackNames(planned.Status))
-			require.NoError(t, err)
-			require.Len(t, a.actions[mark:], want)
-		}
-
-		live := source.Fleet(t.Context())
-		require.NoError(t, live.StacksErr)
-		require.NoError(t, live.GroupsErr)
-		require.Len(t, live.Stacks, len(a.stacks))
-		require.Len(t, live.Groups, 1)
+			cluster.Status.Stacks[0].Status = "UPDATE_IN_PROGRESS"
+			require.Equal(t, 1, described(), "a stack whose recorded status changed is read at once")
+		})
 	})
+	t.Run("reads of a new cluster the stacks that drover changes next", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			a, source := newDemo()
+			planned := status.New("new")
+			planned.Status.Phase = status.Converging
+			for _, name := range []string{"network", "control-plane", "addons", "pool-a", "pool-b"} {
+				planned.Status.Plan = append(planned.Status.Plan, status.Change{Stack: name, Operation: "Create"})
+			}
+			for _, want := range []int{5, nextStacks, nextStacks} { // the first time, all of them
+				mark := len(a.actions)
+				_, err := source.readStacks(t.Context(), planned, StackNames(planned.Status))
+				require.NoError(t, err)
+				require.Len(t, a.actions[mark:], want)
+			}
+		})
+	})
+}
+
+func TestFleet(t *testing.T) {
+	a, source := newDemo()
+	live := source.Fleet(t.Context())
+	require.NoError(t, live.StacksErr)
+	require.NoError(t, live.GroupsErr)
+	require.Len(t, live.Stacks, len(a.stacks))
+	require.Len(t, live.Groups, 1)
+}
+
+// newDemo returns a source, and the AWS of a cluster demo from which it reads.
+func newDemo() (*demoAWS, *Source) {
+	a := &demoAWS{stacks: []string{names.Network, names.ControlPlane, names.Addons, names.PoolStack("a"), names.NodeAddons}}
+	return a, New(aws.Config{Region: "us-east-1", Credentials: aws.AnonymousCredentials{}, HTTPClient: a})
 }
