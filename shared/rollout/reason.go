@@ -129,7 +129,8 @@ func Reasons(of State) []Reason {
 	case Waiting:
 		return []Reason{
 			ReasonPaused, ReasonHalted, ReasonStage, ReasonApproval, ReasonAlarm, ReasonWindow, ReasonUnreported, ReasonClusterPaused, ReasonFreeze,
-			ReasonClusterWindow, ReasonIncompatibleVersion, ReasonUnpublished, ReasonBusy, ReasonNotReady, ReasonSlots, ReasonBudget, ReasonCellLimit,
+			ReasonClusterWindow, ReasonIncompatibleVersion, ReasonUnpublished, ReasonBusy, ReasonNotReady, ReasonSlots, ReasonBudget,
+			ReasonCellLimit,
 		}
 	case Failed:
 		return []Reason{ReasonDeadline, ReasonUpgrade, ReasonHealth, ReasonAlarm, ReasonRegressed, ReasonRollback}

@@ -369,11 +369,13 @@ func TestTickWaitsForClusters(t *testing.T) {
 		change func(*story)
 		until  time.Time
 	}{
-		rollout.ReasonClusterPaused:       {change: func(s *story) { s.see("b", func(f *rollout.Fact) { f.Paused = true }) }},
-		rollout.ReasonBusy:                {change: func(s *story) { s.see("b", func(f *rollout.Fact) { f.Busy = true }) }},
-		rollout.ReasonNotReady:            {change: func(s *story) { s.see("b", func(f *rollout.Fact) { f.Unready = true }) }},
-		rollout.ReasonIncompatibleVersion: {change: func(s *story) { s.see("b", func(f *rollout.Fact) { f.Deployed.KubernetesVersion = "1.38" }) }},
-		rollout.ReasonUnreported:          {change: func(s *story) { delete(s.in.Facts, "b") }},
+		rollout.ReasonClusterPaused: {change: func(s *story) { s.see("b", func(f *rollout.Fact) { f.Paused = true }) }},
+		rollout.ReasonBusy:          {change: func(s *story) { s.see("b", func(f *rollout.Fact) { f.Busy = true }) }},
+		rollout.ReasonNotReady:      {change: func(s *story) { s.see("b", func(f *rollout.Fact) { f.Unready = true }) }},
+		rollout.ReasonIncompatibleVersion: {change: func(s *story) {
+			s.see("b", func(f *rollout.Fact) { f.Deployed.KubernetesVersion = "1.38" })
+		}},
+		rollout.ReasonUnreported: {change: func(s *story) { delete(s.in.Facts, "b") }},
 		rollout.ReasonUnpublished: {change: func(s *story) {
 			s.in.Cells["local"] = rollout.Cell{Unpublished: []string{sha('b')}}
 		}},
