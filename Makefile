@@ -24,8 +24,8 @@ help: ## Print this list
 # ── Use ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 .PHONY: run
-run: local ## Create the demo cluster in a local account, replace a pool's nodes, upgrade it, show it happen, and stop (about two minutes, once built)
-	@build/drover local --demo examples/clusters/demo.yaml --release examples/releases/1.35-1.yaml --roll workers --upgrade examples/releases/1.36-1.yaml --once
+run: local ## Create the demo cluster in a local account, replace a pool's nodes, upgrade it, move three more clusters by a rollout, and stop (two to three minutes, once built)
+	@build/drover local --demo examples/clusters/demo.yaml --release examples/releases/1.35-1.yaml --roll workers --upgrade examples/releases/1.36-1.yaml --fleet examples/fleet --once
 
 .PHONY: up
 up: local ## Start the local account and keep it up

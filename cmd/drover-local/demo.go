@@ -71,10 +71,25 @@ func runDemo(ctx context.Context, out io.Writer, show *timeline, a *account.Acco
 		return err
 	}
 	printCost(out, a, before, took)
-	if o.roll != "" || o.upgrade != "" {
-		return loadDemo(ctx, out, show, a, c, d, o)
+	var fleet *fleetDemo
+	if o.fleet != "" {
+		if fleet, err = readFleetDemo(o, d); err != nil {
+			return err
+		}
+		fmt.Fprintln(out)
+		if err := fleet.create(ctx, show, c); err != nil {
+			return err
+		}
 	}
-	return nil
+	if o.roll != "" || o.upgrade != "" {
+		if err := loadDemo(ctx, out, show, a, c, d, o); err != nil {
+			return err
+		}
+	}
+	if fleet == nil {
+		return nil
+	}
+	return fleet.run(ctx, out, show, a, c)
 }
 
 // demo is what is uploaded: a cluster and its release.

@@ -61,7 +61,7 @@ func (l load) upgrade(ctx context.Context, out io.Writer, show *timeline, a *acc
 	show.line("upgraded", name, "it is at %s", cli.ReleaseLabel(u.To, u.ToVersion))
 	fmt.Fprintln(out)
 	cli.PrintUpgrade(out, u)
-	if err := l.printVersions(ctx, out, c, next); err != nil {
+	if err := l.printVersions(ctx, out, c, name, next); err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "\nWhat the watcher saw:\n\n")
@@ -115,12 +115,13 @@ func awaitStatus(ctx context.Context, c *cli.Cell, name string, holds func(*stat
 	}
 }
 
-// printVersions prints the table of drover versions, and fails if anything is not at the release.
-func (l load) printVersions(ctx context.Context, out io.Writer, c *cli.Cell, release *api.Release) error {
+// printVersions prints the rows of a cluster in the table of drover versions, and fails if anything is not at the release.
+func (l load) printVersions(ctx context.Context, out io.Writer, c *cli.Cell, cluster string, release *api.Release) error {
 	fleet, err := cli.ReadFleet(ctx, c)
 	if err != nil {
 		return err
 	}
+	fleet = slices.DeleteFunc(fleet, func(v cli.ClusterVersions) bool { return v.Cluster != cluster }) // others may be created now
 	fmt.Fprintln(out)
 	cli.PrintVersions(out, fleet)
 	for _, v := range fleet {

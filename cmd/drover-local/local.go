@@ -34,6 +34,7 @@ type localOptions struct {
 	other         string
 	demo, release string
 	roll, upgrade string
+	fleet         string
 	once, empty   bool
 	faults        []string
 	seed          uint64
@@ -78,6 +79,8 @@ stays in --dir afterwards are logs and dead data, so --dir must be an empty or a
 	cmd.Flags().StringVar(&o.roll, "roll", "", "then replace the nodes of this pool of it, under workloads with disruption budgets")
 	cmd.Flags().StringVar(&o.upgrade, "upgrade", "", "then upgrade it to this release, by a schedule, under the same workloads; it begins "+
 		"at that of --release")
+	cmd.Flags().StringVar(&o.fleet, "fleet", "", "then move clusters to newer node images: a folder with them, a release and a rollout; they "+
+		"are created at the release of --upgrade")
 	cmd.Flags().StringArrayVar(&o.faults, "fault", nil,
 		`what goes wrong, such as 'throttle caller=plan p=0.2'; may be given often (docs/faults.md)`)
 	cmd.Flags().Uint64Var(&o.seed, "fault-seed", 1, "what the chances of faults are drawn from: the same seed, the same faults")
@@ -94,6 +97,9 @@ func runLocal(ctx context.Context, out io.Writer, o localOptions) (err error) {
 	}
 	if o.upgrade != "" && (o.demo == "" || o.release == "") {
 		return errors.New("--upgrade takes the cluster of --demo from --release to another: give all three")
+	}
+	if o.fleet != "" && o.upgrade == "" {
+		return errors.New("--fleet creates its clusters at the release of --upgrade: give both")
 	}
 	readings, err := facts.Parse(o.other)
 	if err != nil {
@@ -114,7 +120,7 @@ func runLocal(ctx context.Context, out io.Writer, o localOptions) (err error) {
 		defer func() { err = errors.Join(err, os.RemoveAll(o.dir)) }()
 	}
 	// Absolute, because the S3 gateway changes the working directory of the process.
-	for _, path := range []*string{&o.dir, &o.root, &o.demo, &o.release, &o.upgrade} {
+	for _, path := range []*string{&o.dir, &o.root, &o.demo, &o.release, &o.upgrade, &o.fleet} {
 		if *path == "" {
 			continue
 		}

@@ -51,6 +51,23 @@ func (d *decider) upload(ctx context.Context, spec api.DecisionSpec) (name strin
 	return name, nil
 }
 
+// Decide uploads a decision, as the verbs of drover rollout do, and returns the message of its answer. A refusal is an error.
+func (c *Cell) Decide(ctx context.Context, spec api.DecisionSpec) (message string, err error) {
+	d := c.decider()
+	name, err := d.upload(ctx, spec)
+	if err != nil {
+		return "", err
+	}
+	answer, err := d.answer(ctx, &polls{report: func(string) {}}, spec.Rollout, name, answerTimeout)
+	switch {
+	case err != nil:
+		return "", err
+	case !answer.Applied:
+		return "", fmt.Errorf("the decision %s was refused: %s", name, answer.Message)
+	}
+	return answer.Message, nil
+}
+
 // answer waits for the answer to a decision.
 func (d *decider) answer(ctx context.Context, judge *polls, of, decision string, timeout time.Duration) (*rollout.DecisionAnswer, error) {
 	for deadline := time.Now().Add(timeout); ; {

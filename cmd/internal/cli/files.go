@@ -55,6 +55,9 @@ func options(file string) api.Options {
 	return o
 }
 
+// FileOptions returns the options of validation for a file, as drover validate uses them.
+func FileOptions(file string) api.Options { return options(file) }
+
 // ParseCluster decodes and validates the spec of a cluster.
 func ParseCluster(file string, data []byte) (*api.Cluster, error) {
 	cluster, errs := api.ReadCluster(file, data, options(file))

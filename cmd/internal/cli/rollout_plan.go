@@ -141,6 +141,9 @@ func planFiles(sources []string, factsFile, at string) (*plannedRollout, error) 
 	return planned, nil
 }
 
+// PrintPlan prints a plan in the format of drover rollout plan.
+func PrintPlan(w io.Writer, p *rollout.Plan) { newPlanned(p).print(w, false) }
+
 func newPlanned(p *rollout.Plan) *plannedRollout {
 	return &plannedRollout{Digest: p.Digest(), Members: p.Size(), LeastTime: rollout.Duration(p.Least()).String(), Plan: p}
 }

@@ -359,7 +359,7 @@ func watchRollout(ctx context.Context, w io.Writer, state *store.State, name str
 				followed = s.Run.Number
 			}
 			if s.Run != nil && s.Run.Number == followed {
-				sayRun(say, s.Run)
+				SayRun(say, s.Run)
 			}
 			if ended, err := watchEnds(say, s, followed); ended {
 				return err
@@ -405,8 +405,8 @@ func watchEnds(say func(key, text string), s *rollout.Status, followed int64) (e
 	return false, nil
 }
 
-// sayRun prints what is new in a run: states of stages, and of members.
-func sayRun(say func(key, text string), run *rollout.RunStatus) {
+// SayRun prints what is new in a run: states of stages, and of members.
+func SayRun(say func(key, text string), run *rollout.RunStatus) {
 	say("run", fmt.Sprintf("run %d is %s", run.Number, run.State))
 	for i := range run.Stages {
 		stage := &run.Stages[i]
