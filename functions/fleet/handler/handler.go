@@ -260,7 +260,7 @@ func (c *call) clusters(ctx context.Context, in events.Fleet, active bool) (list
 	for i := range c.report.Facts {
 		f := &c.report.Facts[i]
 		attempts[f.Cluster] = f.Attempt
-		if c.changes(f) {
+		if c.changes(f) || c.blocks(f) {
 			set[f.Cluster] = true
 		}
 	}
@@ -291,6 +291,10 @@ func (c *call) changes(f *rollout.Fact) bool {
 	}
 	return isWanted && w.isOf(a) && c.now.Sub(f.Observed) >= time.Minute
 }
+
+// blocks reports whether the fact keeps a claimed cluster from its start, although the cluster may be idle by now. A notice is sent before
+// its status is written, so a call that the notice caused may have read the status before it.
+func (c *call) blocks(f *rollout.Fact) bool { return (f.Busy || f.Unready) && c.claims(f.Cluster) }
 
 // observedBefore reports whether a fact of a claimed cluster is older than a time.
 func (c *call) observedBefore(t time.Time) bool {

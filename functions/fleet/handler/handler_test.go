@@ -101,6 +101,25 @@ func TestFacts(t *testing.T) {
 			require.Equal(t, test.again, w.report().At.After(noon), "%+v", test)
 		}
 	})
+	t.Run("of a busy cluster that a run waits for are observed again", func(t *testing.T) {
+		for _, claimed := range []bool{true, false} {
+			w := newWorld(t, "a", "b")
+			if claimed {
+				w.assign([]string{"a"})
+			}
+			document := status.New("a")
+			document.Status.Phase = status.Converging
+			w.putDocument(names.Status("a"), document)
+			w.handle(events.Fleet{Cluster: "a"}) // the notice of Ready was sent, and its status is not written yet
+			require.True(t, w.fact("a").Busy)
+			document.Status.Phase = status.Ready
+			w.putDocument(names.Status("a"), document)
+			w.started = nil
+			w.handle(events.Fleet{})
+			require.Equal(t, !claimed, w.fact("a").Busy)
+			require.Equal(t, claimed, slices.Contains(w.started, names.Function("rollout")))
+		}
+	})
 	t.Run("have the deadline of a rollback", func(t *testing.T) {
 		w := newWorld(t, "a")
 		w.record(assignment("a", 1), upgrade.Done)
