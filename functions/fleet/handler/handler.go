@@ -292,8 +292,8 @@ func (c *call) changes(f *rollout.Fact) bool {
 	return isWanted && w.isOf(a) && c.now.Sub(f.Observed) >= time.Minute
 }
 
-// blocks reports whether the fact keeps a claimed cluster from its start, although the cluster may be idle by now. A notice is sent before
-// its status is written, so a call that the notice caused may have read the status before it.
+// blocks reports whether the fact keeps a claimed cluster from its start. The cluster may be idle: a notice is sent before its status is
+// written, so a call that the notice caused may have read the earlier status.
 func (c *call) blocks(f *rollout.Fact) bool { return (f.Busy || f.Unready) && c.claims(f.Cluster) }
 
 // observedBefore reports whether a fact of a claimed cluster is older than a time.
