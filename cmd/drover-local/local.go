@@ -151,6 +151,7 @@ func runLocal(ctx context.Context, out io.Writer, o localOptions) (err error) {
 		return err
 	}
 	defer a.Close()
+	defer show.ended.Store(true)
 	a.Lambda.Observe = show.function
 	show.Say("local account %s in %s at %s", account.ID, a.Region(), a.URL())
 	if !o.empty {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/drover-run/drover/cmd/internal/cli"
 	"github.com/drover-run/drover/cmd/internal/cli/view"
@@ -24,6 +25,8 @@ type timeline struct {
 
 	mu      sync.Mutex
 	created int
+	// ended: the account ends. It stops functions and executions, which is no failure.
+	ended atomic.Bool
 }
 
 // resources returns the number of created resources in drover's stack.
@@ -35,6 +38,9 @@ func (t *timeline) resources() int {
 
 // line prints an event of a kind, such as stack, about a cluster. It prints a dash if the cluster is empty.
 func (t *timeline) line(kind, cluster, format string, args ...any) {
+	if t.ended.Load() {
+		return
+	}
 	t.Say("%-11s %-12s %s", kind, cmp.Or(cluster, "-"), fmt.Sprintf(format, args...))
 }
 

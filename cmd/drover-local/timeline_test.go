@@ -54,6 +54,8 @@ func TestTimeline(t *testing.T) {
 		Function: "drover-plan", Payload: []byte(`{"cluster":"demo"}`), Failed: true,
 		Answer: []byte(`{"errorType":"Throttled","errorMessage":"rate exceeded\nmore"}`),
 	})
+	show.ended.Store(true)
+	show.function(lambda.Report{Function: "drover-report", Failed: true, Answer: []byte(`{"errorMessage":"signal: killed"}`)})
 	got := regexp.MustCompile(`(?m)^ +\d+\.\ds  `).ReplaceAllString(out.String(), "")
 	require.Equal(t, `stack       demo         pool-workers       CREATE_COMPLETE
 resource    demo         network            NatAddressA CREATE_FAILED: no more addresses
