@@ -24,7 +24,7 @@ help: ## Print this list
 # ── Use ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 .PHONY: run
-run: local ## Create the demo cluster in a local account, replace a pool's nodes, upgrade it, move three more clusters by a rollout, and stop (two to three minutes, once built)
+run: local ## Create the demo cluster in a local account, replace a pool's nodes, upgrade it, move three more clusters by a rollout, and stop (about two minutes, once built)
 	@build/drover local --demo examples/clusters/demo.yaml --release examples/releases/1.35-1.yaml --roll workers --upgrade examples/releases/1.36-1.yaml --fleet examples/fleet --once
 
 .PHONY: up

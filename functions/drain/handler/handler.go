@@ -240,7 +240,8 @@ func (h *Handler) find(ctx context.Context, in events.DrainRequest) (node, event
 			n.pool, err = h.Groups.PoolOfInstance(ctx, n.instance)
 		}
 	default:
-		return n, endedResult(events.DrainRefused, `the input names no node: {"cluster": …, "node": …} or {"cluster": …, "instance": …}`), nil
+		return n, endedResult(events.DrainRefused,
+			`the input names no node: {"cluster": …, "node": …} or {"cluster": …, "instance": …}`), nil
 	}
 	if err == nil && in.Cluster != "" && n.pool.Cluster != in.Cluster {
 		return n, endedResult(events.DrainRefused, n.instance+" belongs to no pool of cluster "+in.Cluster), nil
