@@ -81,6 +81,13 @@ func (s *Status) AddHistory(u Upgrade) {
 	s.Upgrades = s.Upgrades[:min(len(s.Upgrades), History)]
 }
 
+// hasEnded reports whether the history has the end of the upgrade of an execution.
+func (s *Status) hasEnded(execution string) bool {
+	return slices.ContainsFunc(s.Upgrades, func(u Upgrade) bool {
+		return u.Execution == execution && upgrade.State(u.Phase).Final()
+	})
+}
+
 // SetUpgraded sets the condition Upgraded for an upgrade whose result no execution records: it was missed or refused. If it was withdrawn,
 // the condition is set for the upgrade before it.
 func (s *Status) SetUpgraded(now time.Time) {

@@ -178,8 +178,12 @@ type UpgradeEnd struct {
 }
 
 // RecordUpgrade records an upgrade as its execution describes it, its condition, and the phase of the cluster. If u has no checks, those of
-// an earlier call of the same execution stay.
+// an earlier call of the same execution stay. Progress of an upgrade whose end is recorded changes nothing: a function that ran when its
+// execution was stopped writes late.
 func (s *Status) RecordUpgrade(u Upgrade, r *upgrade.Record, end UpgradeEnd, now time.Time) {
+	if !r.State.Final() && s.hasEnded(u.Execution) {
+		return
+	}
 	old := s.Upgrade
 	if u.Checks == nil && old != nil && old.Execution == u.Execution {
 		u.Checks, u.Checked = old.Checks, old.Checked

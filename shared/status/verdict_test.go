@@ -204,6 +204,8 @@ func TestRecordUpgrade(t *testing.T) {
 		return &u
 	}
 	checked := with(func(u *Upgrade) { u.Checks, u.Checked = []Check{{Name: "Room"}}, &noon })
+	blocked := with(func(u *Upgrade) { u.Phase = string(upgrade.Blocked) })
+	missed := with(func(u *Upgrade) { u.Phase = UpgradeMissed })
 	scheduled := &Upgrade{Phase: UpgradeScheduled, To: "r4"}
 	refused := condition(RequestAccepted, "False", ReasonUpgradeRefused, "")
 	for name, test := range map[string]transition{
@@ -262,6 +264,14 @@ func TestRecordUpgrade(t *testing.T) {
 		"does not answer a request when the spec requested it": {
 			Status{Conditions: conditions(refused)}, record(upgrade.Record{State: upgrade.Checking, Origin: upgrade.OriginSpec}, UpgradeEnd{}),
 			Status{Phase: Upgrading, Message: "message", Upgrade: &one, Conditions: conditions(refused, upgrading)},
+		},
+		"changes nothing after the recorded end of the same upgrade": {
+			Status{Phase: Ready, Message: "before", Upgrade: blocked, Upgrades: []Upgrade{*blocked}}, running,
+			Status{Phase: Ready, Message: "before", Upgrade: blocked, Upgrades: []Upgrade{*blocked}},
+		},
+		"shows one whose start was recorded as missed": {
+			Status{Upgrades: []Upgrade{*missed}}, running,
+			Status{Phase: Upgrading, Message: "message", Upgrade: &one, Upgrades: []Upgrade{*missed}, Conditions: conditions(upgrading)},
 		},
 		"keeps the phase of a deletion": {
 			Status{Phase: Deleting, Message: "deleting", Plan: []Change{{Stack: "network"}}},

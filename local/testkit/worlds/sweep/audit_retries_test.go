@@ -159,6 +159,7 @@ func TestThrottledClusterIsRetried(t *testing.T) {
 	require.NoError(t, a.AuditNow())
 	require.Equal(t, 1, converges(a), "the execution itself retries")
 	a.States.StopAll("Stopped", "by an operator")
+	a.Settle()
 	audit(t, a)
 	require.Equal(t, 2, converges(a), "the audit retries after it was stopped")
 	require.Equal(t, status.Ready, a.Status("demo").Phase, a.Status("demo").Message)
