@@ -71,6 +71,7 @@ func embeddedLine(at time.Time, value string) string {
 
 func TestMetricsFromLogLines(t *testing.T) {
 	s, client, _, _ := newClients(t)
+	s.EnsureLogGroup("/aws/lambda/drover-report")
 	now := time.Now()
 	for _, line := range []string{
 		embeddedLine(now, "1"), embeddedLine(now, "[2,3]"), embeddedLine(now, `"many"`), `{"_aws":"nothing"}`, `not JSON but "_aws"`,
@@ -310,8 +311,14 @@ func TestLogs(t *testing.T) {
 		require.NoError(t, err)
 		require.ElementsMatch(t, want, got, pattern)
 	}
+	t.Run("loses lines for a group that does not exist", func(t *testing.T) {
+		s.WriteLog("/aws/lambda/drover-absent", "one", "a line")
+		_, err := client.FilterLogEvents(ctx, &cloudwatchlogs.FilterLogEventsInput{LogGroupName: aws.String("/aws/lambda/drover-absent")})
+		require.Equal(t, "ResourceNotFoundException", code(err))
+	})
 	t.Run("includes the end and limits a page to a megabyte", func(t *testing.T) {
 		group := "/aws/lambda/drover-large"
+		s.EnsureLogGroup(group)
 		for range 3 {
 			s.WriteLog(group, "one", strings.Repeat("x", 600_000))
 		}

@@ -35,12 +35,17 @@ type logEvent struct {
 // maxEvents limits the events of a stream. The oldest are dropped.
 const maxEvents = 50_000
 
-// WriteLog appends a line to a stream. It creates group and stream if needed, as Lambda does. A line in the Embedded
-// Metric Format also adds metrics.
+// WriteLog appends a line to a stream, and creates the stream if needed. A line in the Embedded Metric Format also adds metrics. If the
+// group does not exist, the line is lost.
 func (s *Service) WriteLog(group, stream, line string) {
 	now := s.clock.Now()
 	s.mu.Lock()
-	st := s.group(group, now).stream(stream, now)
+	g, ok := s.groups[group]
+	if !ok {
+		s.mu.Unlock()
+		return
+	}
+	st := g.stream(stream, now)
 	st.events = append(st.events, logEvent{now, line})
 	if len(st.events) > maxEvents+maxEvents/10 {
 		st.events = slices.Clone(st.events[len(st.events)-maxEvents:])
@@ -49,6 +54,14 @@ func (s *Service) WriteLog(group, stream, line string) {
 	if s.ingest(line) {
 		s.evaluate(context.Background())
 	}
+}
+
+// EnsureLogGroup creates a group if it does not exist.
+func (s *Service) EnsureLogGroup(name string) {
+	now := s.clock.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.group(name, now)
 }
 
 func (s *Service) group(name string, now time.Time) *group {

@@ -72,15 +72,26 @@ func archive(files map[string][]byte, mode os.FileMode) ([]byte, error) {
 	return b.Bytes(), err
 }
 
+// logs has the groups /aws/lambda/fn and drover at first.
 type logs struct {
-	mu    sync.Mutex
-	lines []string
-	group string
+	mu     sync.Mutex
+	groups map[string]bool
+	lines  []string
+	group  string
+}
+
+func (l *logs) EnsureLogGroup(group string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.groups[group] = true
 }
 
 func (l *logs) WriteLog(group, _, line string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if !l.groups[group] {
+		return
+	}
 	l.group, l.lines = group, append(l.lines, line)
 }
 
@@ -133,7 +144,7 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	c := &clock.Clock{Speed: 10000}
-	w := &world{identities: iam.New(account, region, c), logs: &logs{}, queues: &queues{make(chan message, 10)}, objects: objects{}}
+	w := &world{identities: iam.New(account, region, c), logs: &logs{groups: map[string]bool{"/aws/lambda/fn": true, "drover": true}}, queues: &queues{make(chan message, 10)}, objects: objects{}}
 	var err error
 	w.zip, err = bootstrap()
 	require.NoError(t, err)

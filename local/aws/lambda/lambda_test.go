@@ -132,6 +132,25 @@ func TestLogs(t *testing.T) {
 		require.NotContains(t, w.logs.text(), "REPORT RequestId")
 		require.Equal(t, "drover", w.logs.group)
 	})
+	t.Run("loses lines for a group that does not exist", func(t *testing.T) {
+		w := newWorld(t)
+		w.create(t, nil)
+		w.invoke(t, `{"do":"print","text":"hello"}`)
+		w.logs.groups, w.logs.lines = map[string]bool{}, nil // nothing runs now
+		w.invoke(t, `{"do":"print","text":"again"}`)
+		require.Empty(t, w.logs.text())
+		require.Empty(t, w.logs.groups)
+	})
+	t.Run("creates the group if its role may", func(t *testing.T) {
+		w := newWorld(t)
+		w.logs.groups = map[string]bool{}
+		may := `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"logs:CreateLogGroup",` +
+			`"Resource":"arn:aws:logs:eu-central-1:111122223333:log-group:/aws/lambda/fn:*"}]}`
+		require.NoError(t, w.identities.PutRolePolicy("function", "group", may))
+		w.create(t, nil)
+		w.invoke(t, `{"do":"print","text":"hello"}`)
+		require.Contains(t, w.logs.text(), "hello")
+	})
 	t.Run("drops lines without permission", func(t *testing.T) {
 		w := newWorld(t)
 		require.NoError(t, w.identities.DeleteRolePolicy("function", "logs"))

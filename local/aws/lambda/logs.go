@@ -46,6 +46,8 @@ type logger struct {
 	json    bool
 	// write is false if the role may not write logs. Lines are then dropped, as on AWS.
 	write bool
+	// createGroup is whether the role may create the log group. Without it, lines for a group that does not exist are lost.
+	createGroup bool
 
 	mu   sync.Mutex
 	last strings.Builder
@@ -66,6 +68,7 @@ func newLogger(s *Service, c settings, caller iam.Caller) *logger {
 		warn(c.FunctionName, "the function has no logs: its role may not write them", err)
 	}
 	l.write = err == nil && s.config.Logs != nil
+	l.createGroup = l.write && caller.Authorize("logs:CreateLogGroup", strings.TrimSuffix(arn, "log-stream:"+l.stream)+"*", nil) == nil
 	return l
 }
 
@@ -78,6 +81,9 @@ func (l *logger) line(text string) {
 		l.last.WriteString(tail)
 	}
 	l.mu.Unlock()
+	if l.createGroup {
+		l.service.config.Logs.EnsureLogGroup(l.group)
+	}
 	if l.write {
 		l.service.config.Logs.WriteLog(l.group, l.stream, text)
 	}

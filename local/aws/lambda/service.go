@@ -30,7 +30,9 @@ type Objects interface {
 
 // Logs is CloudWatch Logs.
 type Logs interface {
-	// WriteLog appends one line. It creates the group and the stream if needed.
+	// EnsureLogGroup creates a group if it does not exist.
+	EnsureLogGroup(group string)
+	// WriteLog appends one line, and creates the stream if needed. If the group does not exist, the line is lost.
 	WriteLog(group, stream, line string)
 }
 

@@ -32,7 +32,7 @@ type Functions interface {
 
 // Logs is CloudWatch Logs.
 type Logs interface {
-	// WriteLog appends one line. It creates the group and the stream if needed.
+	// WriteLog appends one line, and creates the stream if needed. If the group does not exist, the line is lost.
 	WriteLog(group, stream, line string)
 }
 
