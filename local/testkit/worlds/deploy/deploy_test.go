@@ -5,6 +5,8 @@ package deploy
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,10 +18,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/sfn"
+	sfntypes "github.com/aws/aws-sdk-go-v2/service/sfn/types"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/local/account"
+	"github.com/drover-run/drover/local/engine/faults"
 	"github.com/drover-run/drover/local/kubernetes"
 	"github.com/drover-run/drover/shared/names"
 )
@@ -34,6 +39,7 @@ type world struct {
 	deploy, verify string
 	home, assembly string
 	cloud          *cloudformation.Client
+	machines       *sfn.Client
 }
 
 // start starts an account. otherReadings are the open facts of AWS that the account does not read strictly: see facts.Parse.
@@ -54,7 +60,7 @@ func start(t *testing.T, otherReadings string) *world {
 	cfg := configOf(environment)
 	return &world{
 		t: t, environment: environment, cfg: cfg, root: root, deploy: filepath.Join(dir, "deploy"), verify: filepath.Join(dir, "verify"),
-		home: t.TempDir(), assembly: assembly, cloud: cloudformation.NewFromConfig(cfg),
+		home: t.TempDir(), assembly: assembly, cloud: cloudformation.NewFromConfig(cfg), machines: sfn.NewFromConfig(cfg),
 	}
 }
 
@@ -126,7 +132,8 @@ func (w *world) changes() map[string]time.Time {
 	return times
 }
 
-// The CDK command deploys drover, a failed first deployment is repeated, and drover is removed and deployed again while a cluster runs.
+// The CDK command deploys drover, a failed first deployment is repeated, and drover is removed and deployed again while a cluster runs, also
+// during a roll.
 func TestDeploy(t *testing.T) {
 	t.Parallel()
 	w := start(t, "")
@@ -184,6 +191,7 @@ func TestDeploy(t *testing.T) {
 	require.Equal(t, before, w.changes(), "a deployment changes no cluster")
 	// The functions still have access: they join and drain nodes.
 	w.drover("roll", "minimal", "workers", "--watch")
+	w.removeDuringARoll()
 
 	w.drover("delete", "minimal", "--watch")
 	w.must(w.deploy, "destroy-all", "--app", w.assembly)
@@ -194,4 +202,50 @@ func TestDeploy(t *testing.T) {
 	}
 	// A next deployment meets no leftovers.
 	w.up()
+}
+
+// removeDuringARoll removes drover while a roll waits for a drain, and deploys it again. drover continues the work.
+func (w *world) removeDuringARoll() {
+	w.t.Helper()
+	w.faults(http.MethodPut, "throttle caller=drain")
+	w.drover("roll", "minimal", "workers")
+	w.until("a drain runs", func() bool {
+		out, err := w.machines.ListExecutions(w.t.Context(), &sfn.ListExecutionsInput{
+			StateMachineArn: aws.String("arn:aws:states:" + w.cfg.Region + ":" + account.ID + ":stateMachine:drover-drain-node"),
+			StatusFilter:    sfntypes.ExecutionStatusRunning,
+		})
+		require.NoError(w.t, err)
+		return len(out.Executions) > 0
+	})
+	out := w.must(w.deploy, "down", "--app", w.assembly)
+	require.Contains(w.t, out, "This stops work in flight, which the next deployment continues: ")
+	require.Contains(w.t, out, "of drover-drain-node")
+	require.Contains(w.t, out, "stopped execution ")
+	w.faults(http.MethodDelete, "")
+	w.up()
+	w.until("the cluster is Ready", func() bool {
+		out, ok := w.run(filepath.Join(w.root, "build", "drover"), "status", "minimal", "-o", "json")
+		var s struct{ Status struct{ Phase string } }
+		return ok && json.Unmarshal([]byte(out), &s) == nil && s.Status.Phase == "Ready"
+	})
+	w.drover("roll", "minimal", "workers", "--watch")
+}
+
+// faults changes the rules of faults.
+func (w *world) faults(method, rules string) {
+	w.t.Helper()
+	request, err := http.NewRequestWithContext(w.t.Context(), method, w.environment["AWS_ENDPOINT_URL"]+faults.Path, strings.NewReader(rules))
+	require.NoError(w.t, err)
+	response, err := (&http.Client{Transport: &http.Transport{}}).Do(request)
+	require.NoError(w.t, err)
+	defer response.Body.Close()
+	require.Equal(w.t, http.StatusOK, response.StatusCode)
+}
+
+// until waits for a condition.
+func (w *world) until(what string, met func() bool) {
+	w.t.Helper()
+	for deadline := time.Now().Add(5 * time.Minute); !met(); time.Sleep(200 * time.Millisecond) {
+		require.True(w.t, time.Now().Before(deadline), "%s: not within five minutes: %s", what, w.drover("status", "minimal"))
+	}
 }
