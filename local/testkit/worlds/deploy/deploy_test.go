@@ -217,7 +217,7 @@ func (w *world) removeDuringARoll() {
 		require.NoError(w.t, err)
 		return len(out.Executions) > 0
 	})
-	out := w.must(w.deploy, "down", "--app", w.assembly)
+	out := w.must(w.deploy, "destroy", "--app", w.assembly)
 	require.Contains(w.t, out, "This stops work in flight, which the next deployment continues: ")
 	require.Contains(w.t, out, "of drover-drain-node")
 	require.Contains(w.t, out, "stopped execution ")
