@@ -77,8 +77,8 @@ type Handler struct {
 	Executions          Executions
 	Upgrade             work.Upgrader
 	JoinNode, DrainNode passes.Machine
-	// Resume, Admit and Publish handle what lost events were about.
-	Resume  Resumer
+	// Resumer, Admit and Publish handle what lost events were about.
+	Resumer Resumer
 	Admit   work.Admitter
 	Publish audit.Publisher
 	// Fleet starts the function fleet. Cell is that of this deployment; without it, there are no rollouts.
@@ -153,7 +153,7 @@ func (h *Handler) sweep() []pass {
 	var changing map[string]bool
 	hooks := passes.Hooks{Groups: h.Groups, EC2: h.Instances, JoinNode: h.JoinNode, DrainNode: h.DrainNode}
 	waiters := passes.Waiters{
-		State: h.State, Executions: h.Executions, Stacks: h.Stacks, Groups: h.Groups, Resume: h.Resume, Now: h.Now,
+		State: h.State, Executions: h.Executions, Stacks: h.Stacks, Groups: h.Groups, Resume: h.Resumer, Now: h.Now,
 	}
 	specs := passes.MissedSpecs{
 		Specs: h.Specs, State: h.State, Admit: h.Admit, Cache: &h.caches.specs, Parallel: h.Parallel, EventGrace: h.EventGrace, Now: h.Now,
@@ -215,7 +215,7 @@ func (h *Handler) clusters() audit.Audit {
 	return audit.Audit{
 		Specs: h.Specs, State: h.State, Stacks: h.Stacks, Groups: h.Groups, Nodes: h.Nodes, EKS: h.EKS, Planner: h.Planner,
 		Snapshot: h.Snapshot, Executions: h.Executions, DrainNode: h.DrainNode, Upgrade: h.Upgrade, Admit: h.Admit,
-		Supersede: h.Resume, Relays: &h.caches.relays,
+		Supersede: h.Resumer, Relays: &h.caches.relays,
 		Parallel: h.Parallel, EventGrace: h.EventGrace, Now: h.Now,
 	}
 }

@@ -23,7 +23,7 @@ func handlerOf(a *sweeptest.Account) *Handler {
 	sweeptest.Quiet()
 	machine := sweeptest.Machine{Account: a}
 	return &Handler{
-		State: sweeptest.State{Account: a}, Executions: sweeptest.Executions{Account: a}, Stacks: sweeptest.Stacks{Account: a}, Resume: a,
+		State: sweeptest.State{Account: a}, Executions: sweeptest.Executions{Account: a}, Stacks: sweeptest.Stacks{Account: a}, Resumer: a,
 		Instances: sweeptest.EC2{Account: a}, DrainNode: machine, JoinNode: machine, Upgrade: machine, Now: func() time.Time { return noon },
 	}
 }

@@ -50,7 +50,7 @@ func New(cfg aws.Config, env lambdaruntime.Env) *handler.Handler {
 		Upgrade:    stepfunctions.NewMachine(steps, env.Must(lambdaruntime.UpgradeARN)),
 		JoinNode:   stepfunctions.NewMachine(steps, env.Must(lambdaruntime.JoinARN)),
 		DrainNode:  stepfunctions.NewMachine(steps, env.Must(lambdaruntime.DrainARN)),
-		Resume:     &waiter.Resumer{Tasks: machine, Stacks: cloudformationClient, Groups: pools, State: state},
+		Resumer:    &waiter.Resumer{Tasks: machine, Stacks: cloudformationClient, Groups: pools, State: state},
 		Admit:      &admission.Admitter{Specs: specs, State: state, Machine: machine, Now: time.Now},
 		Publish:    &releases.Checker{Specs: specs, State: state, EKS: eksClient, Images: instances, Now: time.Now},
 		Parallel:   16,
