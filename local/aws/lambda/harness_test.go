@@ -144,7 +144,10 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	c := &clock.Clock{Speed: 10000}
-	w := &world{identities: iam.New(account, region, c), logs: &logs{groups: map[string]bool{"/aws/lambda/fn": true, "drover": true}}, queues: &queues{make(chan message, 10)}, objects: objects{}}
+	w := &world{
+		identities: iam.New(account, region, c), logs: &logs{groups: map[string]bool{"/aws/lambda/fn": true, "drover": true}},
+		queues: &queues{make(chan message, 10)}, objects: objects{},
+	}
 	var err error
 	w.zip, err = bootstrap()
 	require.NoError(t, err)

@@ -132,7 +132,7 @@ func (w *world) changes() map[string]time.Time {
 	return times
 }
 
-// The CDK command deploys drover, a failed first deployment is repeated, and drover is removed and deployed again while a cluster runs, also
+// The CDK command deploys drover. A failed first deployment is repeated. drover is removed and deployed again while a cluster runs, also
 // during a roll.
 func TestDeploy(t *testing.T) {
 	t.Parallel()
