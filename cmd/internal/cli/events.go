@@ -36,7 +36,7 @@ func eventsCommand() *cobra.Command {
 		Short: "Show what happened to a cluster, as one timeline",
 		Long: `Shows one timeline of a cluster: uploads of its spec, executions of drover's machines and their states, ` +
 			`events of its stacks, joins and
-drains of its nodes, and errors of drover's functions. Executions that began more than a day before --since are shown while they run.`,
+drains of its nodes, and errors of drover's functions. An execution that began before --since is shown from there on.`,
 		Example: `  drover events demo
   drover events demo --since 24h
   drover events demo --follow

@@ -51,10 +51,18 @@ type execution struct {
 	status             sfntypes.ExecutionStatus
 	// subject is the instance or node that it works on. It is empty for an execution that works on the cluster.
 	subject string
-	// foreign executions work on other clusters.
-	foreign bool
+	// foreign executions work on other clusters. The cluster of an unowned execution is not known yet: it is a running one whose input
+	// names only an instance.
+	foreign, unowned bool
 	// read reports whether the complete history of a finished execution was read.
 	read bool
+}
+
+// executionsAPI is what History reads from Step Functions.
+type executionsAPI interface {
+	sfn.ListExecutionsAPIClient
+	sfn.GetExecutionHistoryAPIClient
+	DescribeExecution(context.Context, *sfn.DescribeExecutionInput, ...func(*sfn.Options)) (*sfn.DescribeExecutionOutput, error)
 }
 
 // History reads the events of a cluster since a time. Each read returns only events that earlier reads did not return.
@@ -62,11 +70,11 @@ type History struct {
 	c       *Cell
 	cluster string
 	since   time.Time
-	sfn     *sfn.Client
+	sfn     executionsAPI
 	cfn     *cloudformation.Client
 	logs    *functionLogs
-	// logsFrom is the start of the next read of logs.
-	logsFrom time.Time
+	// logsFrom is the start of the next read of logs. listFrom is that of executions; it is zero before the first read.
+	logsFrom, listFrom time.Time
 	// executions by ARN. stacks has the ids of stacks by name. seen has the ids of events that were returned.
 	executions map[string]*execution
 	stacks     map[string]string
@@ -146,19 +154,29 @@ func (h *History) readUploads(ctx context.Context) (found []Entry, err error) {
 	return found, nil
 }
 
-// maxExecution bounds the duration of an execution: one that ended in the period started at most this long before it.
-const maxExecution = 24 * time.Hour
+// timeouts of the state machines. An execution that ended in the period began at most this long before it. A test compares them with the
+// deployed machines.
+var timeouts = map[string]time.Duration{
+	machineConverge: 5 * 24 * time.Hour, machineUpgrade: 14 * 24 * time.Hour, machineJoin: 49 * time.Hour, machineDrain: 49 * time.Hour,
+}
+
+// listingDelay bounds the time until an execution is in the list of its machine, which is eventually consistent. Each read of the list
+// starts this long before the previous read.
+// https://docs.aws.amazon.com/step-functions/latest/apireference/API_ListExecutions.html
+const listingDelay = 2 * time.Minute
 
 // readExecutions returns the new states of the cluster's executions.
 func (h *History) readExecutions(ctx context.Context) (found []Entry, err error) {
-	for _, machine := range []string{machineConverge, machineUpgrade, machineJoin, machineDrain} {
+	began := time.Now()
+	for _, machine := range slices.Sorted(maps.Keys(timeouts)) {
 		if err := h.listExecutions(ctx, machine); err != nil {
 			return nil, err
 		}
 	}
+	h.listFrom = began.Add(-listingDelay)
 	for _, arn := range slices.Sorted(maps.Keys(h.executions)) {
 		x := h.executions[arn]
-		if x.foreign || x.read {
+		if x.foreign || x.unowned || x.read {
 			continue
 		}
 		entries, err := h.readStates(ctx, x)
@@ -173,9 +191,16 @@ func (h *History) readExecutions(ctx context.Context) (found []Entry, err error)
 	return found, nil
 }
 
-// listExecutions adds the running executions of a state machine, and those that ended in the period.
+// listExecutions adds the running executions of a state machine, and those that ended in the period. The first read lists all executions
+// that may have ended in the period. Later reads list those that began since the previous read, and describe those that were running
+// then and are not any longer: the list has the newest first, so finding an old execution in it takes many pages.
 func (h *History) listExecutions(ctx context.Context, machine string) error {
 	arn := h.c.machineARN(machine)
+	from := h.since.Add(-timeouts[machine])
+	if h.listFrom.After(from) {
+		from = h.listFrom
+	}
+	listed := map[string]bool{}
 	for _, running := range []bool{true, false} {
 		in := &sfn.ListExecutionsInput{StateMachineArn: &arn, MaxResults: 1000}
 		if running {
@@ -188,17 +213,32 @@ func (h *History) listExecutions(ctx context.Context, machine string) error {
 				return fmt.Errorf("listing the executions of %s: %w", names.Prefix+machine, err)
 			}
 			for _, item := range page.Executions { // the newest first
-				older = !running && aws.ToTime(item.StartDate).Before(h.since.Add(-maxExecution))
+				older = !running && aws.ToTime(item.StartDate).Before(from)
 				if older {
 					break
 				}
 				if item.StopDate != nil && !item.StopDate.IsZero() && item.StopDate.Before(h.since) {
 					continue
 				}
+				listed[aws.ToString(item.ExecutionArn)] = true
 				if err := h.addExecution(ctx, machine, item); err != nil {
 					return err
 				}
 			}
+		}
+	}
+	for _, known := range slices.Sorted(maps.Keys(h.executions)) {
+		x := h.executions[known]
+		if x.machine != machine || x.foreign || x.status != sfntypes.ExecutionStatusRunning || listed[known] {
+			continue
+		}
+		described, err := h.describe(ctx, known)
+		if err != nil {
+			return err
+		}
+		x.status = described.Status
+		if x.unowned {
+			x.setOwner(h.cluster, described)
 		}
 	}
 	return nil
@@ -207,7 +247,7 @@ func (h *History) listExecutions(ctx context.Context, machine string) error {
 // addExecution classifies an execution by its cluster. The cluster is in the name that drover gave it, or else in its input or output.
 func (h *History) addExecution(ctx context.Context, machine string, item sfntypes.ExecutionListItem) error {
 	arn := aws.ToString(item.ExecutionArn)
-	if seen, ok := h.executions[arn]; ok && (seen.foreign || seen.subject != "" || seen.status == item.Status) {
+	if seen, ok := h.executions[arn]; ok && (!seen.unowned || seen.status == item.Status) {
 		seen.status = item.Status
 		return nil
 	}
@@ -217,26 +257,39 @@ func (h *History) addExecution(ctx context.Context, machine string, item sfntype
 		h.executions[arn] = x
 		return nil
 	}
-	described, err := h.sfn.DescribeExecution(ctx, &sfn.DescribeExecutionInput{ExecutionArn: &arn})
+	described, err := h.describe(ctx, arn)
 	if err != nil {
-		return fmt.Errorf("reading execution %s: %w", arn, err)
+		return err
 	}
-	var owner string
-	owner, x.subject = subjectOf(aws.ToString(described.Input), aws.ToString(described.Output))
-	x.foreign = owner != h.cluster
-	if owner == "" && x.status == sfntypes.ExecutionStatusRunning {
-		delete(h.executions, arn) // its output will name the cluster
-		return nil
-	}
+	x.setOwner(h.cluster, described)
 	h.executions[arn] = x
 	return nil
 }
+
+func (h *History) describe(ctx context.Context, arn string) (*sfn.DescribeExecutionOutput, error) {
+	described, err := h.sfn.DescribeExecution(ctx, &sfn.DescribeExecutionInput{ExecutionArn: &arn})
+	if err != nil {
+		return nil, fmt.Errorf("reading execution %s: %w", arn, err)
+	}
+	return described, nil
+}
+
+// setOwner sets whether the execution works on a cluster, and its subject. If nothing names a cluster yet, its output will.
+func (x *execution) setOwner(cluster string, described *sfn.DescribeExecutionOutput) {
+	var owner string
+	owner, x.subject = subjectOf(aws.ToString(described.Input), aws.ToString(described.Output))
+	x.unowned = owner == "" && x.status == sfntypes.ExecutionStatusRunning
+	x.foreign = owner != cluster && !x.unowned
+}
+
+// eventFunctions are the functions that no state machine invokes. A test compares them with the deployed machines.
+var eventFunctions = []string{"admit", "fleet", "publish", "rollout", "stackevent", "sweep"}
 
 // readFunctionErrors returns the errors about the cluster from functions that no state machine invokes. Executions report the errors of
 // the other functions.
 func (h *History) readFunctionErrors(ctx context.Context) (found []Entry, err error) {
 	began := time.Now()
-	for _, function := range []string{"admit", "stackevent", "sweep"} {
+	for _, function := range eventFunctions {
 		lines, err := h.logs.read(ctx, function, h.logsFrom)
 		if err != nil {
 			return nil, err
@@ -254,7 +307,7 @@ func (h *History) readFunctionErrors(ctx context.Context) (found []Entry, err er
 // Drains reports whether a drain of one of the cluster's nodes is in flight.
 func (h *History) Drains() bool {
 	for _, x := range h.executions {
-		if x.machine == machineDrain && !x.foreign && x.status == sfntypes.ExecutionStatusRunning {
+		if x.machine == machineDrain && !x.foreign && !x.unowned && x.status == sfntypes.ExecutionStatusRunning {
 			return true
 		}
 	}
