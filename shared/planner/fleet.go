@@ -40,7 +40,7 @@ func (p *Planner) readFleet(ctx context.Context, w *work, spec *api.Cluster, in 
 		if len(freezes) == 0 {
 			return nil, time.Time{}
 		}
-		fact := rollout.FactOf(spec, rollout.Content{})
+		fact := rollout.FactOfSpec(spec, rollout.Content{})
 		fact.Account, fact.Region, fact.Deployed = p.Cell.Account, p.Cell.Region, w.current
 		return api.Frozen(freezes, what, fact.AllLabels(), in.Now)
 	}

@@ -153,9 +153,9 @@ func (f *Fact) ailment() Reason {
 	return ""
 }
 
-// FactOf returns the fact that the spec of a cluster implies before drover has reported any: the cluster has the release that the spec
+// FactOfSpec returns the fact that the spec of a cluster implies before drover has reported any: the cluster has the release that the spec
 // names. release is the zero Content if it is not known. The fact has no time of observation.
-func FactOf(c *api.Cluster, release Content) Fact {
+func FactOfSpec(c *api.Cluster, release Content) Fact {
 	f := Fact{Cluster: c.Metadata.Name, Labels: c.Metadata.Labels, Region: c.Region(), Paused: c.Spec.Paused,
 		Pinned: c.Spec.Fleet.Release == api.FleetPinned}
 	f.Deployed = upgrade.Target{Release: c.Spec.Release.Name, SHA256: release.SHA256, KubernetesVersion: c.Spec.KubernetesVersion}

@@ -52,7 +52,7 @@ func (f *fleetFiles) add(all []manifest) {
 func (f fleetFiles) facts() (all []rollout.Fact) {
 	regions := map[string]bool{}
 	for _, c := range f.clusters {
-		all = append(all, rollout.FactOf(c, f.releases[c.Spec.Release.Name]))
+		all = append(all, rollout.FactOfSpec(c, f.releases[c.Spec.Release.Name]))
 		regions[c.Region()] = true
 	}
 	delete(regions, "")

@@ -244,8 +244,8 @@ func (c *call) inRun(a *rollout.CellAssignment) bool {
 	return found && w.Rollout == a.Rollout && w.Run == a.Run
 }
 
-// observeDone completes the fact of a cluster whose upgrade is done with the last observe it. The run measures time by looks. Before the
-// first look after the upgrade, the attempt counts as in flight.
+// observeDone adds the last look to the fact of a cluster whose upgrade is done. A run measures time by looks: before the first look after
+// the upgrade, the attempt counts as in flight.
 func (c *call) observeDone(ctx context.Context, o *observedCluster, f *rollout.Fact) error {
 	look := c.looks.Clusters[o.cluster]
 	if r := o.record.Of(o.assignment.Key()); r == nil || look.At.Before(r.Ended) {
@@ -274,7 +274,7 @@ func (c *call) observeDone(ctx context.Context, o *observedCluster, f *rollout.F
 // factOfSpec is the part of the fact that the spec states. If the newest upload cannot be used, the last report applies.
 func (c *call) factOfSpec(o *observedCluster) *rollout.Fact {
 	if o.spec != nil {
-		f := rollout.FactOf(o.spec, rollout.Content{})
+		f := rollout.FactOfSpec(o.spec, rollout.Content{})
 		f.Opening = opening(&o.spec.Spec.Upgrade, o.at)
 		return &f
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/drover-run/drover/shared/stack"
 )
 
-// Fleet observes the clusters of rollouts whose upgrades are done. While a run is active, it starts the functions fleet and rollout, which
-// find lost events, and what time alone changes: windows that open, soaks that end and alarms that enter ALARM.
+// Fleet observes the clusters of rollouts whose upgrades are in flight or done. While a run is active, it starts the functions fleet and
+// rollout, which find lost events, and what time alone changes: windows that open, soaks that end and alarms that enter ALARM.
 type Fleet struct {
 	State     FleetState
 	Stacks    FleetStacks
@@ -111,9 +111,9 @@ func (p Fleet) run(ctx context.Context, start bool) error {
 	return failed
 }
 
-// look observes each cluster whose upgrade is in flight, because it may just have ended, and at those of watched runs whose upgrades are
-// done. It begins with those that it has not observed for the longest time. The next sweep observes a cluster again whose API server does
-// not answer.
+// look observes two kinds of clusters: those whose upgrade is in flight, because it may just have ended, and those of watched runs whose
+// upgrade is done. It begins with those that it has not observed for the longest time. The next sweep observes a cluster again whose API
+// server does not answer.
 func (p Fleet) look(ctx context.Context, claimed map[string]bool, report *rollout.Report) (looked bool, err error) {
 	if report == nil {
 		return false, nil
