@@ -1,5 +1,5 @@
-// Command infra is the CDK app of drover's own stack in one account and region. It writes the cloud assembly to CDK_OUTDIR, which the
-// cdk command sets, or to cdk.out. Account, region and partition are tokens, so one assembly deploys to any account.
+// Command infra is the CDK app of drover's own two stacks, base and cell, in one account and region. It writes the cloud assembly to
+// CDK_OUTDIR, which the cdk command sets, or to cdk.out. Account, region and partition are tokens, so one assembly deploys to any account.
 package main
 
 import (

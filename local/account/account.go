@@ -1,5 +1,5 @@
 // Package account is a whole AWS account on one machine. It connects the simulated services behind one endpoint and
-// deploys drover's synthesized stack into it, as the cdk command does.
+// deploys drover's two synthesized stacks into it, as the cdk command does.
 package account
 
 import (

@@ -47,7 +47,7 @@ const (
 	ReasonUpgradeMissed = "UpgradeMissed"
 	// ReasonConverging: changes are being made.
 	ReasonConverging = "Converging"
-	// ReasonExecutionEnded: the execution ended without a report: it was aborted or timed out.
+	// ReasonExecutionEnded: the execution ended without a report: it was aborted, timed out, or could not write the status.
 	ReasonExecutionEnded = "ExecutionEnded"
 	// ReasonPaused: the spec is paused, so drover starts nothing.
 	ReasonPaused = "Paused"

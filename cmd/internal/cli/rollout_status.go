@@ -28,7 +28,8 @@ func rolloutStatusCommand() *cobra.Command {
 		Use:   "status [NAME]",
 		Short: "Show a rollout: its stages, and why each member waits or failed; or a table of all",
 		Long: `Shows what drover last wrote about a rollout: the stages of its newest run with their members, budgets, gates and soaks, and each
-member that is in flight, failed or waits, with its reason. Without a name, a table of all rollouts. The runbook explains each reason.
+member that is in flight, failed or waits, with its reason. Without a name, a table of all rollouts. docs/fleet.md explains
+each reason, and drover fleet why CLUSTER explains that of one cluster.
 
 With --watch it prints what changes until the run ends, is halted, or waits for a user. -o json prints the document that drover keeps
 in status/rollouts/NAME.json of the state bucket.`,
@@ -37,7 +38,7 @@ in status/rollouts/NAME.json of the state bucket.`,
   drover rollout status kubernetes-1.37 --watch
   drover rollout status kubernetes-1.37 -o json`,
 		Annotations: ExitCodes("the run is done or in progress, or no cluster needs a change; without NAME, the table is printed",
-			"an error; the run is halted, or ended before it was done; no plan is possible",
+			"an error; the run is halted; no plan is possible; with --watch, also if the run ended before it was done",
 			"the rollout waits for a user: a start, an approval, or the end of a pause"),
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: completeArgs(rolloutNames),

@@ -66,7 +66,8 @@ type Row struct {
 	Target string       `json:"target,omitempty"`
 	Phase  status.Phase `json:"phase"`
 	Health Health       `json:"health"`
-	// Reason is one CamelCase word of the runbook: the first False condition, or the state of the node that work waits for.
+	// Reason is one CamelCase word, for which docs/runbook.md has an entry: the reason of a condition, the state of the node that work waits
+	// for, the phase of an upgrade that has not begun, or Unreadable.
 	Reason string `json:"reason,omitempty"`
 	// WaitsFor says what the cluster waits for, or what is wrong, in one line. Until is when that ends at the latest, if known.
 	WaitsFor string     `json:"waitsFor,omitempty"`

@@ -3,6 +3,8 @@ package fleet
 import (
 	"encoding/json"
 	"fmt"
+	"os"
+	"regexp"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -11,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
@@ -21,6 +24,26 @@ var noon = time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)
 
 func condition(kind, value, reason, message string) status.Condition {
 	return status.Condition{Type: kind, Status: value, Reason: reason, Message: message}
+}
+
+// drover fleet sends its reader to the runbook for each reason.
+func TestRunbookHasEveryReasonOfRows(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/runbook.md")
+	require.NoError(t, err)
+	documented := map[string]bool{}
+	for _, heading := range regexp.MustCompile("(?m)^### (.*)$").FindAllStringSubmatch(string(page), -1) {
+		for _, word := range regexp.MustCompile("`([A-Za-z]+)`").FindAllStringSubmatch(heading[1], -1) {
+			documented[word[1]] = true
+		}
+	}
+	reasons := append(status.Reasons(), ReasonUnreadable, status.ReasonUpToDate, status.UpgradeScheduled, status.UpgradeDelayed,
+		status.UpgradeMissed, string(status.NodeBlocked), string(status.NodeUnreachable))
+	for _, f := range fault.All() { // a failed converge has the name of its fault
+		reasons = append(reasons, fault.Name(f))
+	}
+	for _, reason := range reasons {
+		require.True(t, documented[reason], "docs/runbook.md has no entry for %s", reason)
+	}
 }
 
 func TestSummarize(t *testing.T) {
