@@ -10,8 +10,10 @@ type Rollout struct {
 
 // Fleet is the input of the function fleet, from the functions rollout and sweep. Events of the bus are its other input.
 type Fleet struct {
-	// Cluster is the one to observe again. Without it the function observes those that have changed.
+	// Cluster is the one that an event is about. The function observes that one alone.
 	Cluster string `json:"cluster,omitempty"`
-	// Audit observes all clusters again.
+	// Sweep observes each cluster that may have changed, so it finds what lost events were about.
+	Sweep bool `json:"sweep,omitempty"`
+	// Audit does that too, while no run has members in the cell.
 	Audit bool `json:"audit,omitempty"`
 }

@@ -11,8 +11,8 @@ type Sweep struct {
 	ScheduledTime string `json:"scheduledTime,omitempty"`
 	// Audit compares every cluster with its spec. Without it, sweep only handles missed events.
 	Audit bool `json:"audit,omitempty"`
-	// Fleet only observes clusters of rollouts. The function fleet requests that when an upgrade has just ended.
-	Fleet bool `json:"fleet,omitempty"`
+	// Look are clusters of rollouts whose upgrades have just ended. Then sweep only observes these. The function fleet requests that.
+	Look []string `json:"look,omitempty"`
 	// Ended is an execution of drover-converge that ended without success. Then sweep handles only that.
 	Ended *ExecutionStatus `json:"ended,omitempty"`
 }

@@ -268,7 +268,13 @@ func (w *cellWorld) call(ctx context.Context, function string, payload []byte) e
 			return err
 		})
 	}
-	return w.run(ctx, "sweep: looks", 1, sweepMemory, w.sweep.Look)
+	return w.run(ctx, "sweep: looks", 1, sweepMemory, func(ctx context.Context) error {
+		var in events.Sweep
+		if err := json.Unmarshal(payload, &in); err != nil {
+			return err
+		}
+		return w.sweep.Look(ctx, in.Look)
+	})
 }
 
 // run runs a call of a function and adds what it took.

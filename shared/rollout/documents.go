@@ -161,8 +161,9 @@ func SectionOf(p *Plan, r *Run, cell string, now time.Time) Section {
 
 // Report is what a cell reports to the hub.
 type Report struct {
-	// At is when the cell observed its clusters.
-	At time.Time `json:"at"`
+	// At is when the report was written. Full is when the cell last observed all of its clusters.
+	At   time.Time `json:"at"`
+	Full time.Time `json:"full,omitzero"`
 	// Facts by the name of the cluster, sorted.
 	Facts []Fact `json:"facts"`
 	// Open are the clusters on which rollouts work now, sorted. Limit bounds their number; 0 is no bound.
@@ -205,19 +206,28 @@ type Look struct {
 	NotReady int `json:"notReady,omitempty"`
 }
 
-// Same reports whether a report says nothing new. Times of observation count only where a run measures time by them: after an upgrade.
+// Same reports whether a report says nothing new. Where a run measures time by the observations of a cluster, each one counts: after an
+// upgrade. Otherwise a newer one counts if the old one is too old: see tolerance.
 func (r *Report) Same(old *Report) bool {
-	return r.Limit == old.Limit && slices.Equal(r.Open, old.Open) && slices.Equal(r.Usable, old.Usable) &&
+	return r.Limit == old.Limit && r.Full.Equal(old.Full) && slices.Equal(r.Open, old.Open) && slices.Equal(r.Usable, old.Usable) &&
 		slices.EqualFunc(r.Facts, old.Facts, func(a, b Fact) bool {
-			if !isMeasured(&a) && b.Observed.After(a.Observed.Add(-time.Minute)) {
+			if b.Observed.After(a.Observed.Add(-tolerance(&a))) {
 				a.Observed = b.Observed
 			}
 			return reflect.DeepEqual(a, b)
 		})
 }
 
-// isMeasured reports whether the time of a fact counts.
-func isMeasured(f *Fact) bool { return f.Attempt != nil && f.Attempt.State == AttemptDone }
+// tolerance is how much newer an observation may be that adds nothing. A run may not have read how an attempt ended.
+func tolerance(f *Fact) time.Duration {
+	switch {
+	case f.Attempt == nil, !f.Attempt.State.Ended():
+		return 10 * time.Minute
+	case f.Attempt.State == AttemptDone:
+		return 0
+	}
+	return time.Minute
+}
 
 // Equal reports whether two documents have the same content.
 func (f *CellFreezes) Equal(other *CellFreezes) bool {

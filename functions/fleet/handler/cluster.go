@@ -38,29 +38,48 @@ type observedCluster struct {
 	assignment *rollout.CellAssignment
 }
 
-// update carries out the assignment of a cluster and observes it.
+// update carries out the assignment of a cluster and observes it. A notice is sent before its status is written. So an event may find a
+// waiting cluster as busy as before, and then update reads it again. If that is too early, the sweep's call observes the cluster.
 func (c *call) update(ctx context.Context, cluster string) error {
+	for read := 0; ; read++ {
+		fact, err := c.observe(ctx, cluster)
+		if err != nil {
+			return err
+		}
+		if c.event == "" || read == rereads || fact == nil || !c.blocks(fact) || fact.Attempt != nil && !fact.Attempt.State.Ended() ||
+			!c.blocked(cluster) {
+			c.setFact(cluster, fact)
+			return nil
+		}
+		if err := c.Pause(ctx, maxAttempts); err != nil {
+			return err
+		}
+	}
+}
+
+// blocked reports whether the last fact of a cluster kept it from its start.
+func (c *call) blocked(cluster string) bool {
+	return slices.ContainsFunc(c.report.Facts, func(f rollout.Fact) bool { return f.Cluster == cluster && c.blocks(&f) })
+}
+
+// observe carries out the assignment of a cluster and returns its fact; nil if it has no spec.
+func (c *call) observe(ctx context.Context, cluster string) (*rollout.Fact, error) {
 	o := &observedCluster{cluster: cluster, at: c.Now().UTC().Round(0)}
 	var err error
 	o.spec, _, err = specs.Cluster(ctx, c.Specs, cluster)
 	switch {
 	case errors.Is(err, specs.ErrAbsent):
-		c.setFact(cluster, nil)
-		return nil
+		return nil, nil
 	case err != nil && !specs.Missing(err):
-		return err
+		return nil, err
 	}
 	if err := c.read(ctx, o); err != nil {
-		return err
+		return nil, err
 	}
 	if err := c.assign(ctx, o); err != nil {
-		return err
+		return nil, err
 	}
-	fact, err := c.fact(ctx, o)
-	if err == nil {
-		c.setFact(cluster, fact)
-	}
-	return err
+	return c.fact(ctx, o)
 }
 
 func (c *call) setFact(cluster string, f *rollout.Fact) {
@@ -250,9 +269,11 @@ func (c *call) observeDone(ctx context.Context, o *observedCluster, f *rollout.F
 	look := c.looks.Clusters[o.cluster]
 	if r := o.record.Of(o.assignment.Key()); r == nil || look.At.Before(r.Ended) {
 		f.Attempt.State = rollout.AttemptBegun
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.awaitsLook = c.awaitsLook || r != nil && o.at.Sub(r.Ended) < time.Minute // the sweep looks later
+		if r != nil && o.at.Sub(r.Ended) < time.Minute { // the sweep looks later
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.ended = append(c.ended, o.cluster)
+		}
 		return nil
 	}
 	f.Observed, f.Nodes, f.NotReady = look.At, look.Nodes, look.NotReady
@@ -356,6 +377,9 @@ func blockedBy(o *observedCluster) string {
 // usable returns the SHA-256 of the releases of active runs that this cell can use, sorted. The content must be valid for this version of
 // drover, and its verdict must not be negative.
 func (c *call) usable(ctx context.Context) (usable []string, err error) {
+	if c.event != "" {
+		return nil, nil
+	}
 	for _, name := range slices.Sorted(maps.Keys(c.assigned.Sections)) {
 		for _, release := range c.assigned.Sections[name].Releases {
 			if slices.Contains(usable, release.SHA256) {

@@ -62,7 +62,9 @@ func newWorld(t *testing.T, clusters ...string) *world {
 		t: t, specs: storetest.NewBucket("specs"), bucket: storetest.NewBucket("state"), now: noon, stacks: map[string]stack.Deployed{},
 		limit: 100,
 	}
-	w.state = store.NewState(w.bucket, store.Silent, func() time.Time { return w.now })
+	now := func() time.Time { return w.now }
+	w.specs.Now, w.bucket.Now = now, now
+	w.state = store.NewState(w.bucket, store.Silent, now)
 	for _, cluster := range clusters {
 		w.create(cluster)
 	}
@@ -75,8 +77,13 @@ func newWorld(t *testing.T, clusters ...string) *world {
 func (w *world) create(cluster string) {
 	w.spec(cluster, "r1", "")
 	w.pin(cluster, r1)
+	w.phase(cluster, status.Ready)
+}
+
+// phase writes the status of a cluster.
+func (w *world) phase(cluster string, phase status.Phase) {
 	document := status.New(cluster)
-	document.Status.Phase = status.Ready
+	document.Status.Phase = phase
 	w.putDocument(names.Status(cluster), document)
 }
 
@@ -137,7 +144,7 @@ func (w *world) record(a rollout.Assignment, state upgrade.State) {
 func (w *world) handler() *Handler {
 	return &Handler{
 		Specs: w.specs, State: w.state, Stacks: w, Executions: w, Alarms: w, Functions: w, Account: account, Region: region, Limit: w.limit,
-		Pause: func(context.Context, int) error { return nil }, Now: func() time.Time { return w.now },
+		Pause: func(context.Context, int) error { return w.call("Pause") }, Now: func() time.Time { return w.now },
 	}
 }
 
@@ -147,11 +154,11 @@ func (w *world) handle(in events.Fleet) {
 	require.NoError(w.t, err)
 }
 
-// later lets time pass and handles an event.
+// later lets time pass, after which the sweep starts the function. No event arrives.
 func (w *world) later(d time.Duration) {
 	w.t.Helper()
 	w.now = w.now.Add(d)
-	w.handle(events.Fleet{})
+	w.handle(events.Fleet{Sweep: true})
 }
 
 func (w *world) call(what string) error {
@@ -216,6 +223,12 @@ func (w *world) fact(cluster string) rollout.Fact {
 	}
 	w.t.Fatalf("no fact of %s", cluster)
 	return rollout.Fact{}
+}
+
+// has reports whether there is a fact of a cluster.
+func (w *world) has(cluster string) bool {
+	w.t.Helper()
+	return slices.ContainsFunc(w.report().Facts, func(f rollout.Fact) bool { return f.Cluster == cluster })
 }
 
 // attempt is the state of the attempt that the fact of a cluster has.

@@ -2,12 +2,16 @@
 // of the cell, and starts drover-converge for each. It withdraws assignments whose upgrade has not begun. It reports a fact about each
 // cluster and then invokes the function rollout, which ticks the runs. drover-upgrade makes the upgrades.
 //
+// An event observes its cluster alone. The sweep's call and the audit's observe every cluster that may have changed, so no event needs to
+// arrive: see clusters.go.
+//
 // Every step may be repeated. The order of the writes matters: a cluster is on the list of open clusters before its assignment is copied,
 // and the assignment is copied before the cluster is planned because of it.
 package handler
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -36,6 +40,7 @@ type Specs interface {
 // State is the state bucket: a subset of store.State.
 type State interface {
 	Get(ctx context.Context, key string, limit int64) (store.Object, error)
+	List(ctx context.Context, prefix string) ([]store.Entry, error)
 	Assigned(ctx context.Context, cell string) (*rollout.Assigned, string, error)
 	CellReport(ctx context.Context, cell string) (*rollout.Report, string, error)
 	PutCellReport(ctx context.Context, cell string, report *rollout.Report, etag string) error
@@ -97,18 +102,22 @@ type Handler struct {
 const (
 	// minLimit is the lowest default of Limit.
 	minLimit = 3
-	// refreshActive and refreshIdle are the ages from which all facts are observed again: while a run has members in this cell, and otherwise.
-	refreshActive, refreshIdle = 10 * time.Minute, 6 * time.Hour
+	// refreshActive and refreshIdle are how often all clusters are observed: while a run has members in this cell, and otherwise.
+	refreshActive, refreshIdle = 30 * time.Minute, 6 * time.Hour
 	// repeatEvery is how often a cluster is planned because of an assignment that has not begun.
 	repeatEvery = 30 * time.Minute
 	// maxAttempts bounds the attempts to write the report.
 	maxAttempts = 6
+	// rereads bounds the repeated reads of a cluster whose status may not be written yet.
+	rereads = 3
 )
 
 // call is one call of the function.
 type call struct {
 	*Handler
-	now      time.Time
+	now time.Time
+	// event is the cluster of an event: the only one that the call observes. It is empty in other calls.
+	event    string
 	report   *rollout.Report
 	assigned *rollout.Assigned
 	looks    *rollout.Looks
@@ -120,8 +129,8 @@ type call struct {
 	mu sync.Mutex
 	// facts are the observed ones, by cluster. A cluster without a spec has nil.
 	facts map[string]*rollout.Fact
-	// awaitsLook reports that an upgrade has just ended.
-	awaitsLook bool
+	// ended are the clusters whose upgrade has just ended.
+	ended []string
 }
 
 type wantedState struct {
@@ -158,16 +167,16 @@ func (h *Handler) handle(ctx context.Context, in events.Fleet) error {
 		return err
 	}
 	claims := c.readWanted()
-	if hub != "" {
+	if c.report != nil {
+		c.event = in.Cluster
+	}
+	if hub != "" && c.event == "" {
 		if err := c.writeFreezes(ctx, claims); err != nil {
 			return err
 		}
 	}
-	c.looks = &rollout.Looks{}
-	if len(claims) > 0 {
-		if c.looks, err = h.State.Looks(ctx); err != nil {
-			return err
-		}
+	if err := c.readLooks(ctx, claims); err != nil {
+		return err
 	}
 	clusters, all, err := c.clusters(ctx, in, len(claims) > 0)
 	if err != nil {
@@ -180,7 +189,7 @@ func (h *Handler) handle(ctx context.Context, in events.Fleet) error {
 	if c.report == nil {
 		c.report = &rollout.Report{}
 	}
-	if err := c.reserve(ctx, etag); err != nil {
+	if err := c.reserve(ctx, clusters, etag); err != nil {
 		return err
 	}
 	failed := c.forEach(clusters, func(cluster string) error {
@@ -189,9 +198,11 @@ func (h *Handler) handle(ctx context.Context, in events.Fleet) error {
 		}
 		return nil
 	})
-	changed, err := c.writeReport(ctx, all && failed == nil, usable)
-	if err == nil && c.awaitsLook {
-		err = h.Functions.Start(ctx, names.Function("sweep"), []byte(`{"fleet":true}`))
+	changed, err := c.writeReport(ctx, all, failed == nil, usable)
+	if err == nil && len(c.ended) > 0 {
+		slices.Sort(c.ended)
+		payload, _ := json.Marshal(events.Sweep{Look: c.ended}) // names
+		err = h.Functions.Start(ctx, names.Function("sweep"), payload)
 	}
 	if err == nil && changed {
 		err = h.Functions.Start(ctx, names.Function("rollout"), []byte("{}"))
@@ -230,91 +241,13 @@ func (c *call) writeFreezes(ctx context.Context, claims []string) error {
 	return c.State.PutCellFreezes(ctx, &want, etag)
 }
 
-// clusters returns the clusters to observe, sorted. all reports that those are all clusters.
-func (c *call) clusters(ctx context.Context, in events.Fleet, active bool) (list []string, all bool, err error) {
-	age := refreshIdle
-	if active {
-		age = refreshActive
+// readLooks reads the looks of the sweep if a fact may need them.
+func (c *call) readLooks(ctx context.Context, claims []string) (err error) {
+	c.looks = &rollout.Looks{}
+	if _, isWanted := c.wanted[c.event]; isWanted || c.event == "" && len(claims) > 0 {
+		c.looks, err = c.State.Looks(ctx)
 	}
-	// Only the audit and active runs find clusters whose events were lost.
-	if c.report == nil || (in.Audit || active) && c.now.Sub(c.report.At) >= age || active && c.observedBefore(c.now.Add(-age)) {
-		if c.stacks, err = c.Stacks.All(ctx); err != nil {
-			return nil, false, err
-		}
-		entries, err := c.Specs.List(ctx, names.ClusterSpecs)
-		if err != nil {
-			return nil, false, err
-		}
-		for _, entry := range entries {
-			if cluster, ok := names.ClusterOfKey(entry.Key); ok {
-				list = append(list, cluster)
-			}
-		}
-		return list, true, nil
-	}
-	set := map[string]bool{}
-	if in.Cluster != "" {
-		set[in.Cluster] = true
-	}
-	attempts := map[string]*rollout.Attempt{}
-	for i := range c.report.Facts {
-		f := &c.report.Facts[i]
-		attempts[f.Cluster] = f.Attempt
-		if c.changes(f) || c.blocks(f) {
-			set[f.Cluster] = true
-		}
-	}
-	for _, cluster := range c.report.Open {
-		set[cluster] = true
-	}
-	for cluster, w := range c.wanted {
-		if a := attempts[cluster]; a == nil || !w.isOf(a) {
-			set[cluster] = true
-		}
-	}
-	return slices.Sorted(maps.Keys(set)), false, nil
-}
-
-// changes reports whether the fact of a cluster may be another one now: its attempt is in flight, or it was observed. A run that has not
-// read how an attempt ended gets a newer fact of it.
-func (c *call) changes(f *rollout.Fact) bool {
-	a := f.Attempt
-	if a == nil {
-		return false
-	}
-	w, isWanted := c.wanted[f.Cluster]
-	switch {
-	case !a.State.Ended():
-		return true
-	case a.State == rollout.AttemptDone:
-		return isWanted && c.looks.Clusters[f.Cluster].At.After(f.Observed)
-	}
-	return isWanted && w.isOf(a) && c.now.Sub(f.Observed) >= time.Minute
-}
-
-// blocks reports whether the fact keeps a claimed cluster from its start. The cluster may be idle: a notice is sent before its status is
-// written, so a call that the notice caused may have read the earlier status.
-func (c *call) blocks(f *rollout.Fact) bool { return (f.Busy || f.Unready) && c.claims(f.Cluster) }
-
-// observedBefore reports whether a fact of a claimed cluster is older than a time.
-func (c *call) observedBefore(t time.Time) bool {
-	for i := range c.report.Facts {
-		f := &c.report.Facts[i]
-		if f.Observed.Before(t) && c.claims(f.Cluster) && (f.Attempt == nil || f.Attempt.State != rollout.AttemptDone) {
-			return true
-		}
-	}
-	return false
-}
-
-// claims reports whether a run claims a cluster.
-func (c *call) claims(cluster string) bool {
-	for _, section := range c.assigned.Sections {
-		if _, found := slices.BinarySearch(section.Claims, cluster); found {
-			return true
-		}
-	}
-	return false
+	return err
 }
 
 // isOf reports whether an attempt is that of the assignment.
@@ -322,18 +255,18 @@ func (w *wantedState) isOf(a *rollout.Attempt) bool {
 	return a.Rollout == w.Rollout && a.Run == w.Run && a.Number == w.Attempt
 }
 
-// reserve puts clusters on the list of open ones before their assignments are copied, up to the limit of the cell. The others are no longer
-// wanted in this call.
-func (c *call) reserve(ctx context.Context, etag string) error {
+// reserve puts those of the clusters on the list of open ones whose assignments are not copied yet, up to the limit of the cell. The others
+// are no longer wanted in this call.
+func (c *call) reserve(ctx context.Context, clusters []string, etag string) error {
 	attempts := map[string]*rollout.Attempt{}
 	for i := range c.report.Facts {
 		attempts[c.report.Facts[i].Cluster] = c.report.Facts[i].Attempt
 	}
 	open := slices.Clone(c.report.Open)
-	for _, cluster := range slices.Sorted(maps.Keys(c.wanted)) {
-		w := c.wanted[cluster]
+	for _, cluster := range clusters {
+		w, isWanted := c.wanted[cluster]
 		a := attempts[cluster]
-		if slices.Contains(open, cluster) || w.Withdrawn || a != nil && w.isOf(a) {
+		if !isWanted || w.Withdrawn || slices.Contains(open, cluster) || a != nil && w.isOf(a) {
 			continue
 		}
 		if limit := c.limit(); len(open) >= limit {
@@ -389,8 +322,9 @@ func (c *call) forEach(clusters []string, do func(cluster string) error) error {
 	return errors.Join(failed...)
 }
 
-// writeReport merges the observed facts into the newest report. changed reports whether that adds anything.
-func (c *call) writeReport(ctx context.Context, all bool, usable []string) (changed bool, err error) {
+// writeReport merges the observed facts into the newest report. all reports that the call observed all clusters, complete that it could
+// read each. changed reports whether that adds anything.
+func (c *call) writeReport(ctx context.Context, all, complete bool, usable []string) (changed bool, err error) {
 	for attempt := range maxAttempts {
 		if attempt > 0 {
 			if err := c.Pause(ctx, attempt); err != nil {
@@ -404,8 +338,11 @@ func (c *call) writeReport(ctx context.Context, all bool, usable []string) (chan
 		if had == nil {
 			had = &rollout.Report{}
 		}
-		next := c.merge(had, all, usable)
-		if next.Same(had) && (!all || c.now.Sub(had.At) < refreshActive) && etag != "" {
+		next := c.merge(had, all && complete, usable)
+		if all {
+			next.Full = c.now
+		}
+		if next.Same(had) && etag != "" {
 			return false, nil
 		}
 		if err = c.State.PutCellReport(ctx, c.cell(), next, etag); err == nil {
@@ -420,7 +357,10 @@ func (c *call) writeReport(ctx context.Context, all bool, usable []string) (chan
 
 // merge returns a report with the observed facts, unless it has newer ones. The facts of clusters without a spec are removed.
 func (c *call) merge(had *rollout.Report, all bool, usable []string) *rollout.Report {
-	next := &rollout.Report{At: c.now, Limit: c.limit(), Usable: usable}
+	next := &rollout.Report{At: c.now, Full: had.Full, Limit: c.limit(), Usable: usable}
+	if c.event != "" {
+		next.Usable = had.Usable
+	}
 	facts := map[string]rollout.Fact{}
 	for _, f := range had.Facts {
 		if observed, found := c.facts[f.Cluster]; found && observed == nil || all && !found && !f.Observed.After(c.now) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/api"
+	"github.com/drover-run/drover/shared/backoff"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/preflight"
 	"github.com/drover-run/drover/shared/rollout"
@@ -83,22 +84,25 @@ func TestFacts(t *testing.T) {
 		require.Equal(t, written, w.bucket.Written())
 		require.Empty(t, w.started)
 	})
-	t.Run("are observed again by the audit, after six hours, or ten minutes during a run", func(t *testing.T) {
+	t.Run("are observed again by the audit, after six hours, or half an hour during a run", func(t *testing.T) {
 		for _, test := range []struct {
 			claims []string
 			age    time.Duration
 			audit  bool
+			sweep  bool
 			again  bool
 		}{
 			{age: refreshIdle - 1, audit: true}, {age: refreshIdle, audit: true, again: true}, {age: refreshIdle},
-			{claims: []string{"a"}, age: refreshActive - time.Second}, {claims: []string{"a"}, age: refreshActive, again: true},
+			{claims: []string{"a"}, age: refreshActive - time.Second, sweep: true},
+			{claims: []string{"a"}, age: refreshActive, sweep: true, again: true},
+			{claims: []string{"a"}, age: refreshActive, again: true},
 		} {
 			w := newWorld(t, "a")
 			w.assign(test.claims)
 			w.handle(events.Fleet{})
 			w.now = noon.Add(test.age)
-			w.handle(events.Fleet{Audit: test.audit})
-			require.Equal(t, test.again, w.report().At.After(noon), "%+v", test)
+			w.handle(events.Fleet{Audit: test.audit, Sweep: test.sweep})
+			require.Equal(t, test.again, w.report().Full.After(noon), "%+v", test)
 		}
 	})
 	t.Run("of a busy cluster that a run waits for are observed again", func(t *testing.T) {
@@ -107,18 +111,55 @@ func TestFacts(t *testing.T) {
 			if claimed {
 				w.assign([]string{"a"})
 			}
-			document := status.New("a")
-			document.Status.Phase = status.Converging
-			w.putDocument(names.Status("a"), document)
+			w.phase("a", status.Converging)
 			w.handle(events.Fleet{Cluster: "a"}) // the notice of Ready was sent, and its status is not written yet
 			require.True(t, w.fact("a").Busy)
-			document.Status.Phase = status.Ready
-			w.putDocument(names.Status("a"), document)
+			w.phase("a", status.Ready)
 			w.started = nil
-			w.handle(events.Fleet{})
+			w.handle(events.Fleet{Sweep: true})
 			require.Equal(t, !claimed, w.fact("a").Busy)
 			require.Equal(t, claimed, slices.Contains(w.started, names.Function("rollout")))
 		}
+	})
+	t.Run("wait for a status that is written after its notice", func(t *testing.T) {
+		for _, writtenAt := range []int{1, rereads, rereads + 1} {
+			w := newWorld(t, "a")
+			w.assign([]string{"a"})
+			w.phase("a", status.Converging)
+			w.handle(events.Fleet{})
+			pauses := 0
+			w.die = func(what string) error {
+				if what == "Pause" {
+					if pauses++; pauses == writtenAt {
+						w.phase("a", status.Ready)
+					}
+				}
+				return nil
+			}
+			w.handle(events.Fleet{Cluster: "a"})
+			require.Equal(t, writtenAt > rereads, w.fact("a").Busy)
+			w.later(backoff.SweepPeriod)
+			require.Equal(t, writtenAt > rereads, w.fact("a").Busy)
+			w.phase("a", status.Ready)
+			w.later(backoff.SweepPeriod)
+			require.False(t, w.fact("a").Busy)
+		}
+	})
+	t.Run("do not wait for the status of an upgrade in flight, or of a cluster that was idle", func(t *testing.T) {
+		w := newWorld(t, "a", "b")
+		w.assign([]string{"a", "b"}, assignment("a", 1))
+		w.handle(events.Fleet{})
+		w.record(assignment("a", 1), upgrade.Running)
+		w.die = func(what string) error {
+			require.NotEqual(t, "Pause", what)
+			return nil
+		}
+		for _, cluster := range []string{"a", "b"} {
+			w.phase(cluster, status.Upgrading)
+			w.handle(events.Fleet{Cluster: cluster})
+			require.True(t, w.fact(cluster).Busy)
+		}
+		w.handle(events.Fleet{Cluster: "a"})
 	})
 	t.Run("have the deadline of a rollback", func(t *testing.T) {
 		w := newWorld(t, "a")
@@ -386,6 +427,150 @@ func TestAssignments(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, freezes)
 	})
+}
+
+// TestLostEvents changes clusters and drops every event. The next call of the sweep reports what a call for each event would have reported.
+func TestLostEvents(t *testing.T) {
+	begin := func(w *world, cluster string) {
+		begun := w.copyOf(cluster)
+		begun.Begun = true
+		w.putDocument(names.Assignment(cluster), begun)
+	}
+	for name, test := range map[string]struct {
+		lost func(*world)
+		want func(*world) bool
+	}{
+		"an upgrade begins": {
+			func(w *world) { begin(w, "a") }, func(w *world) bool { return w.attempt("a") == rollout.AttemptBegun },
+		},
+		"an upgrade stops": {
+			func(w *world) { w.record(assignment("a", 1), upgrade.Stopped) },
+			func(w *world) bool { return w.attempt("a") == rollout.AttemptStopped },
+		},
+		"an upgrade is done, and the sweep observed its nodes": {
+			func(w *world) {
+				w.record(assignment("a", 1), upgrade.Done)
+				w.pin("a", r2)
+				w.putDocument(names.CellLooks, rollout.Looks{Clusters: map[string]rollout.Look{"a": {At: w.now, Nodes: 3}}})
+			},
+			func(w *world) bool {
+				return w.attempt("a") == rollout.AttemptDone && w.fact("a").Nodes == 3 && w.fact("a").Deployed == r2
+			},
+		},
+		"a start is withdrawn": {
+			func(w *world) { w.assign([]string{"a", "b", "c"}) },
+			func(w *world) bool { return w.attempt("a") == rollout.AttemptWithdrawn },
+		},
+		"another start is assigned": {
+			func(w *world) { w.assign([]string{"a", "b", "c"}, assignment("a", 1), assignment("b", 1)) },
+			func(w *world) bool { return w.attempt("b") == rollout.AttemptOpen },
+		},
+		"a busy cluster is idle": {
+			func(w *world) { w.phase("c", status.Ready) }, func(w *world) bool { return !w.fact("c").Busy },
+		},
+		"a waiting cluster is busy": {
+			func(w *world) { w.phase("b", status.Converging) }, func(w *world) bool { return w.fact("b").Busy },
+		},
+		"a waiting cluster is paused": {
+			func(w *world) { w.spec("b", "r1", "  paused: true\n") }, func(w *world) bool { return w.fact("b").Paused },
+		},
+		"a cluster is created": {
+			func(w *world) { w.create("d") }, func(w *world) bool { return w.has("d") },
+		},
+		"a waiting cluster is deleted": {
+			func(w *world) { w.specs.Delete(names.ClusterSpec("b")) }, func(w *world) bool { return !w.has("b") },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, "a", "b", "c")
+			w.phase("c", status.Converging)
+			w.assign([]string{"a", "b", "c"}, assignment("a", 1))
+			w.handle(events.Fleet{})
+			w.now, w.started = w.now.Add(time.Minute), nil
+			test.lost(w)
+			require.False(t, test.want(w))
+			w.later(backoff.SweepPeriod)
+			require.True(t, test.want(w), "%+v", w.report().Facts)
+			require.Contains(t, w.started, names.Function("rollout"))
+		})
+	}
+	t.Run("any other change of a cluster is found within half an hour", func(t *testing.T) {
+		w := newWorld(t, "a")
+		w.assign([]string{"a"})
+		w.handle(events.Fleet{})
+		w.pin("a", r2)
+		w.later(refreshActive)
+		require.Equal(t, r2, w.fact("a").Deployed)
+	})
+	t.Run("an attempt of an ended run is found by the audit", func(t *testing.T) {
+		w := newWorld(t, "a")
+		w.assign([]string{"a"}, assignment("a", 1))
+		w.handle(events.Fleet{})
+		begin(w, "a")
+		w.assign(nil)
+		w.record(assignment("a", 1), upgrade.Stopped)
+		w.now = w.now.Add(backoff.AuditPeriod)
+		w.handle(events.Fleet{Audit: true})
+		require.Equal(t, rollout.AttemptStopped, w.attempt("a"))
+		require.Empty(t, w.report().Open)
+	})
+}
+
+// TestReadsOfAnEvent counts what an event of one cluster costs while runs work on many.
+func TestReadsOfAnEvent(t *testing.T) {
+	// reads returns the calls that read something, while as many clusters are in flight and as many wait.
+	reads := func(t *testing.T, clusters int, in events.Fleet, given func(*world)) (calls []string) {
+		var all []string
+		var assignments []rollout.Assignment
+		for i := range clusters {
+			cluster := fmt.Sprintf("c%02d", i)
+			if all = append(all, cluster, "w"+cluster); i > 0 {
+				assignments = append(assignments, assignment(cluster, 1))
+			}
+		}
+		w := newWorld(t, all...)
+		w.handle(events.Fleet{})
+		for i := range clusters { // busy with other work
+			w.phase(fmt.Sprintf("wc%02d", i), status.Converging)
+		}
+		w.assign(all, assignments...)
+		w.handle(events.Fleet{Sweep: true})
+		for _, a := range assignments {
+			w.record(a, upgrade.Running)
+			w.phase(a.Cluster, status.Upgrading)
+			w.handle(events.Fleet{Cluster: a.Cluster})
+			require.Equal(t, rollout.AttemptBegun, w.attempt(a.Cluster))
+		}
+		w.assign(all, append(assignments, assignment("c00", 1))...)
+		w.now = w.now.Add(3 * time.Minute)
+		given(w)
+		w.die = func(what string) error {
+			if what != "Pause" && !strings.HasPrefix(what, "Put ") && !strings.HasPrefix(what, "Start ") && !strings.HasPrefix(what, "Converge ") {
+				calls = append(calls, what)
+			}
+			return nil
+		}
+		w.handle(in)
+		return calls
+	}
+	for name, test := range map[string]struct {
+		in    events.Fleet
+		given func(*world)
+		most  int
+	}{
+		"whose status changed":            {events.Fleet{Cluster: "c01"}, func(*world) {}, 9},
+		"whose upgrade ended":             {events.Fleet{Cluster: "c01"}, func(w *world) { w.record(assignment("c01", 1), upgrade.Done) }, 9},
+		"that waits for other work":       {events.Fleet{Cluster: "wc01"}, func(*world) {}, 9 + 5*rereads},
+		"that is idle again":              {events.Fleet{Cluster: "wc01"}, func(w *world) { w.phase("wc01", status.Ready) }, 8},
+		"that a run no longer waits for":  {events.Fleet{Cluster: "other"}, func(w *world) { w.create("other") }, 8},
+		"or of a run that has started it": {events.Fleet{}, func(*world) {}, 15},
+	} {
+		t.Run(name, func(t *testing.T) {
+			few, many := reads(t, 3, test.in, test.given), reads(t, 30, test.in, test.given)
+			require.Equal(t, few, many)
+			require.LessOrEqual(t, len(few), test.most, few)
+		})
+	}
 }
 
 // TestKilledBetweenAnyTwoCalls ends the function before each of its calls, once. The next call reaches the state that an uninterrupted one

@@ -114,8 +114,8 @@ func (h *Handler) Handle(ctx context.Context, in events.Sweep) (struct{}, error)
 	if in.Ended != nil {
 		return struct{}{}, h.endedExecutions().Handle(ctx, *in.Ended)
 	}
-	if in.Fleet {
-		return struct{}{}, h.fleet().Look(ctx)
+	if len(in.Look) > 0 {
+		return struct{}{}, h.fleet().Look(ctx, in.Look)
 	}
 	list := h.sweep()
 	if in.Audit {

@@ -3,6 +3,7 @@ package passes
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"maps"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/functions/sweep/work"
 	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
@@ -72,55 +74,72 @@ func (p Fleet) Run(ctx context.Context) error {
 	if err != nil || len(active.Runs) == 0 {
 		return err
 	}
-	return errors.Join(p.run(ctx, true), p.Functions.Start(ctx, names.Function("rollout"), []byte("{}")))
+	return errors.Join(p.run(ctx), p.Functions.Start(ctx, names.Function("rollout"), []byte("{}")))
 }
 
-// Look only looks, and starts the function fleet only if it observed a cluster.
-func (p Fleet) Look(ctx context.Context) error { return p.run(ctx, false) }
-
-func (p Fleet) run(ctx context.Context, start bool) error {
+// Look observes clusters whose upgrades have just ended. If it could, it starts the function fleet for each.
+func (p Fleet) Look(ctx context.Context, clusters []string) error {
 	if p.Cell == "" {
 		return nil
 	}
+	members, report, _, err := p.read(ctx)
+	if err != nil || report == nil {
+		return err
+	}
+	looked, failed := p.look(ctx, members, report, clusters)
+	for _, cluster := range looked {
+		failed = errors.Join(failed, p.startFleet(ctx, events.Fleet{Cluster: cluster}))
+	}
+	return failed
+}
+
+func (p Fleet) run(ctx context.Context) error {
+	members, report, claims, err := p.read(ctx)
+	if err != nil || !claims && (report == nil || len(report.Open) == 0) {
+		return err
+	}
+	var failed error
+	if report != nil {
+		_, failed = p.look(ctx, members, report, nil)
+	}
+	return errors.Join(failed, p.startFleet(ctx, events.Fleet{Sweep: true}))
+}
+
+func (p Fleet) startFleet(ctx context.Context, in events.Fleet) error {
+	payload, _ := json.Marshal(in) // names
+	return p.Functions.Start(ctx, names.Function("fleet"), payload)
+}
+
+// read returns the assigned clusters of runs that have not ended, and the report of the cell. The value of a cluster reports whether its run
+// measures time. claims reports whether there is such a run.
+func (p Fleet) read(ctx context.Context) (members map[string]bool, report *rollout.Report, claims bool, err error) {
 	assigned, _, err := p.State.Assigned(ctx, p.Cell)
 	if err != nil || len(assigned.Sections) == 0 {
-		return err
+		return nil, nil, false, err
 	}
-	report, _, err := p.State.CellReport(ctx, p.Cell)
-	if err != nil {
-		return err
+	if report, _, err = p.State.CellReport(ctx, p.Cell); err != nil {
+		return nil, nil, false, err
 	}
-	// claimed are the assigned clusters of runs that have not ended. The value reports whether the run measures time.
-	claims, claimed := false, map[string]bool{}
+	members = map[string]bool{}
 	for _, section := range assigned.Sections {
 		watched := slices.ContainsFunc(section.Watches, func(w rollout.Watch) bool { return w.Until.After(p.Now()) })
 		claims = claims || len(section.Claims) > 0
 		for _, a := range section.Assignments {
 			if _, member := slices.BinarySearch(section.Claims, a.Cluster); member && !a.Back {
-				claimed[a.Cluster] = watched
+				members[a.Cluster] = watched
 			}
 		}
 	}
-	if !claims && (report == nil || len(report.Open) == 0) {
-		return nil
-	}
-	looked, failed := p.look(ctx, claimed, report)
-	if start || looked {
-		failed = errors.Join(failed, p.Functions.Start(ctx, names.Function("fleet"), []byte("{}")))
-	}
-	return failed
+	return members, report, claims, nil
 }
 
 // look observes two kinds of clusters: those whose upgrade is in flight, because it may just have ended, and those of watched runs whose
-// upgrade is done. It begins with those that it has not observed for the longest time. The next sweep observes a cluster again whose API
-// server does not answer.
-func (p Fleet) look(ctx context.Context, claimed map[string]bool, report *rollout.Report) (looked bool, err error) {
-	if report == nil {
-		return false, nil
-	}
+// upgrade is done. It begins with those that it has not observed for the longest time. If only is given, it observes no others. It returns
+// the clusters that it observed. The next sweep observes a cluster again whose API server does not answer.
+func (p Fleet) look(ctx context.Context, members map[string]bool, report *rollout.Report, only []string) (looked []string, err error) {
 	every := map[string]time.Duration{}
 	for _, f := range report.Facts {
-		watched, member := claimed[f.Cluster]
+		watched, member := members[f.Cluster]
 		switch a := f.Attempt; {
 		case !member || a == nil:
 		case a.State == rollout.AttemptBegun:
@@ -130,11 +149,11 @@ func (p Fleet) look(ctx context.Context, claimed map[string]bool, report *rollou
 		}
 	}
 	if len(every) == 0 {
-		return false, nil
+		return nil, nil
 	}
 	looks, err := p.State.Looks(ctx)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	next := rollout.Looks{Clusters: map[string]rollout.Look{}}
 	var due []string
@@ -143,7 +162,7 @@ func (p Fleet) look(ctx context.Context, claimed map[string]bool, report *rollou
 		if seen {
 			next.Clusters[cluster] = last
 		}
-		if p.Now().Sub(last.At) >= every[cluster] {
+		if p.Now().Sub(last.At) >= every[cluster] && (only == nil || slices.Contains(only, cluster)) {
 			due = append(due, cluster)
 		}
 	}
@@ -151,7 +170,7 @@ func (p Fleet) look(ctx context.Context, claimed map[string]bool, report *rollou
 		return cmp.Or(looks.Clusters[a].At.Compare(looks.Clusters[b].At), strings.Compare(a, b))
 	})
 	if due = due[:min(len(due), maxLooks)]; len(due) == 0 {
-		return false, nil
+		return nil, nil
 	}
 	var mu sync.Mutex
 	failed := work.ForEach(p.Parallel, due, func(cluster string) error {
@@ -176,14 +195,15 @@ func (p Fleet) look(ctx context.Context, claimed map[string]bool, report *rollou
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		next.Clusters[cluster], looked = look, true
+		next.Clusters[cluster], looked = look, append(looked, cluster)
 		return nil
 	})
-	if !looked {
-		return false, failed
+	if len(looked) == 0 {
+		return nil, failed
 	}
 	if err := p.State.PutLooks(ctx, &next); err != nil {
-		return false, errors.Join(failed, err) // the function fleet would only request another look
+		return nil, errors.Join(failed, err) // the function fleet would only request another look
 	}
-	return true, failed
+	slices.Sort(looked)
+	return looked, failed
 }

@@ -24,6 +24,8 @@ type fleet struct {
 	nodes    map[string][]pool.NodeHealth
 	failing  map[string]error
 	calls    []string
+	// payloads are those of the function fleet.
+	payloads []string
 }
 
 func (f *fleet) did(what string) error {
@@ -58,7 +60,10 @@ func (f *fleet) Health(_ context.Context, cluster string, _ stack.API) ([]pool.N
 	return f.nodes[cluster], f.did("observe " + cluster)
 }
 
-func (f *fleet) Start(_ context.Context, function string, _ []byte) error {
+func (f *fleet) Start(_ context.Context, function string, payload []byte) error {
+	if function == names.Function("fleet") {
+		f.payloads = append(f.payloads, string(payload))
+	}
 	return f.did("start " + function)
 }
 
@@ -132,6 +137,9 @@ func TestFleetPass(t *testing.T) {
 			test.given(f)
 			require.NoError(t, f.pass().Run(t.Context()))
 			require.Equal(t, test.want, f.calls)
+			if slices.Contains(f.calls, started) {
+				require.Equal(t, []string{`{"sweep":true}`}, f.payloads)
+			}
 		})
 	}
 	t.Run("counts nodes, and keeps what it saw of others", func(t *testing.T) {
@@ -157,18 +165,32 @@ func TestFleetPass(t *testing.T) {
 		require.NoError(t, f.pass().Run(t.Context()))
 		require.Len(t, f.looks.Clusters, maxLooks)
 	})
-	t.Run("starts the function after a requested look only", func(t *testing.T) {
+	t.Run("observes only the clusters of a requested look, and starts the function for each", func(t *testing.T) {
+		for _, test := range []struct {
+			look, looked []string
+		}{
+			{[]string{"a"}, []string{"a"}}, {[]string{"b", "a"}, []string{"a", "b"}}, {[]string{"c", "d", "gone"}, nil},
+		} {
+			f := newFleet()
+			seen("b", time.Hour)(f)
+			require.NoError(t, f.pass().Look(t.Context(), test.look))
+			var want []string
+			for _, cluster := range test.looked {
+				want = append(want, `{"cluster":"`+cluster+`"}`)
+				require.Equal(t, noon, f.looks.Clusters[cluster].At)
+			}
+			require.Equal(t, want, f.payloads)
+			require.Contains(t, f.looks.Clusters, "b", "those of other clusters stay")
+			require.NotContains(t, f.calls, ticked)
+		}
 		f := newFleet()
-		f.report.Facts = f.report.Facts[2:]
-		require.NoError(t, f.pass().Look(t.Context()))
-		require.NotContains(t, f.calls, started)
-		f = newFleet()
-		require.NoError(t, f.pass().Look(t.Context()))
-		require.Contains(t, f.calls, started)
+		f.report = nil
+		require.NoError(t, f.pass().Look(t.Context(), []string{"a"}))
+		require.Empty(t, f.payloads)
 		f = newFleet()
 		f.failing["put looks"] = errThrottled
-		require.ErrorIs(t, f.pass().Look(t.Context()), errThrottled)
-		require.NotContains(t, f.calls, started, "the function would request a look again, at once")
+		require.ErrorIs(t, f.pass().Look(t.Context(), []string{"a"}), errThrottled)
+		require.Empty(t, f.payloads, "the function would request a look again, at once")
 	})
 	for _, failing := range []string{"active runs", "assigned", "report", "looks", "describe", "put looks", started, ticked} {
 		t.Run("fails without: "+failing, func(t *testing.T) {
