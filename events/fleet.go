@@ -8,6 +8,13 @@ type Rollout struct {
 	Audit bool `json:"audit,omitempty"`
 }
 
+// ObservedPhases are the phases in notices of clusters and of upgrades after which the function fleet observes the cluster. Other phases
+// report progress, which changes no fact.
+var ObservedPhases = []string{
+	"Pending", "Converging", "Upgrading", "Ready", "Stopped", "Failed", "Deleting", "Deleted", // of clusters: status.Phase
+	"Checking", "Blocked", "Done", // of upgrades: upgrade.State; Stopped too
+}
+
 // Fleet is the input of the function fleet, from the functions rollout and sweep. Events of the bus are its other input.
 type Fleet struct {
 	// Cluster is the one that an event is about. The function observes that one alone.

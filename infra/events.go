@@ -149,8 +149,8 @@ func newEvents(scope constructs.Construct, f functions, m machines, n notices) {
 	newSweep(scope, f, n)
 }
 
-// newFleetEvents has the function fleet observe a cluster again when drover notifies of a change of it. The sweep finds lost events while a
-// run has members in this cell.
+// newFleetEvents has the function fleet observe a cluster again when drover notifies of a change of it that may change a fact. The sweep
+// finds lost events while a run has members in this cell.
 func newFleetEvents(scope constructs.Construct, f functions, n notices) {
 	awsevents.NewRule(scope, jsii.String("ClusterChanged"), &awsevents.RuleProps{
 		RuleName:    jsii.String(names.Prefix + kebab("ClusterChanged")),
@@ -159,6 +159,7 @@ func newFleetEvents(scope constructs.Construct, f functions, n notices) {
 		EventPattern: &awsevents.EventPattern{
 			Source:     jsii.Strings(events.Source),
 			DetailType: jsii.Strings(events.ClusterStatusChange, events.ClusterUpgradeChange),
+			Detail:     &map[string]any{"phase": events.ObservedPhases},
 		},
 		Targets: &[]awsevents.IRuleTarget{awseventstargets.NewLambdaFunction(f["fleet"], &awseventstargets.LambdaFunctionProps{
 			Event: awsevents.RuleTargetInput_FromObject(map[string]any{

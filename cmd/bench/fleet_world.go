@@ -37,9 +37,9 @@ const (
 	startTakes  = 100 * time.Millisecond
 	eventTakes  = 500 * time.Millisecond
 	beginsAfter = 30 * time.Second
-	// changesNotified is the number of changes of a cluster's status and of its upgrade that an upgrade notifies of, except its end. Each
-	// invokes the function fleet. An upgrade in local/testkit/worlds/rollout has 11.
-	changesNotified = 11
+	// changesNotified are the notices of an upgrade that invoke the function fleet, except those of its begin and of its end. An upgrade in
+	// local/testkit/worlds/rollout has four such notices: Upgrading, Checking, Ready and Done.
+	changesNotified = 2
 	// memories of the functions in GB: infra/functions.go.
 	rolloutMemory, fleetMemory = 1.0, 0.5
 	// lambdaProcessor is how much memory gets a whole processor, in GB.

@@ -4,8 +4,8 @@ package handler
 //
 // An event observes its cluster. New assignments observe theirs. So the cost of a call does not depend on how many clusters are in flight.
 //
-// Events may be lost, late or out of order. While a run is active, the sweep starts the function every two minutes, which then observes each
-// cluster whose fact may be out of date: see addChanged. Every half hour a call observes all of them, because a fact that is an hour old
+// Events may be lost, late or out of order. While a run is active, the sweep starts the function every two minutes. Then it observes each
+// cluster whose fact may be out of date: see addChanged. Every half hour a call observes all clusters, because a fact that is an hour old
 // allows no start.
 
 import (
@@ -44,7 +44,7 @@ func (c *call) clusters(ctx context.Context, in events.Fleet, active bool) (list
 	return slices.Sorted(maps.Keys(set)), false, err
 }
 
-// isRefreshDue reports whether all clusters are to be observed again. The first call of a run is not an event, so a run begins with new facts.
+// isRefreshDue reports whether the call observes all clusters. The first call of a run is not an event, so a run begins with new facts.
 func (c *call) isRefreshDue(in events.Fleet, active bool) bool {
 	age := c.now.Sub(c.report.Full)
 	return active && age >= refreshActive || in.Audit && age >= refreshIdle

@@ -516,6 +516,22 @@ func TestLostEvents(t *testing.T) {
 	})
 }
 
+// TestObservedPhases finds a phase that changes facts, and whose notices the rule of the bus would not deliver.
+func TestObservedPhases(t *testing.T) {
+	var want []string
+	for _, phase := range []status.Phase{
+		status.Pending, status.Converging, status.Upgrading, status.Ready, status.Stopped, status.Failed, status.Deleting, status.Deleted,
+	} {
+		want = append(want, string(phase))
+	}
+	for _, state := range []upgrade.State{upgrade.Checking, upgrade.Running, upgrade.Blocked, upgrade.Stopped, upgrade.Done} {
+		if (state.Final() || state == upgrade.Checking) && !slices.Contains(want, string(state)) {
+			want = append(want, string(state))
+		}
+	}
+	require.Equal(t, want, events.ObservedPhases)
+}
+
 // TestReadsOfAnEvent counts what an event of one cluster costs while runs work on many.
 func TestReadsOfAnEvent(t *testing.T) {
 	// reads returns the calls that read something, while as many clusters are in flight and as many wait.

@@ -110,8 +110,8 @@ func (p Fleet) startFleet(ctx context.Context, in events.Fleet) error {
 	return p.Functions.Start(ctx, names.Function("fleet"), payload)
 }
 
-// read returns the assigned clusters of runs that have not ended, and the report of the cell. The value of a cluster reports whether its run
-// measures time. claims reports whether there is such a run.
+// read returns the assigned clusters of runs that have not ended, and the report of the cell. The value of a cluster reports whether its
+// run measures time. claims reports whether there is such a run.
 func (p Fleet) read(ctx context.Context) (members map[string]bool, report *rollout.Report, claims bool, err error) {
 	assigned, _, err := p.State.Assigned(ctx, p.Cell)
 	if err != nil || len(assigned.Sections) == 0 {

@@ -169,7 +169,7 @@ func TestFleetPass(t *testing.T) {
 		for _, test := range []struct {
 			look, looked []string
 		}{
-			{[]string{"a"}, []string{"a"}}, {[]string{"b", "a"}, []string{"a", "b"}}, {[]string{"c", "d", "gone"}, nil},
+			{[]string{"a"}, []string{"a"}}, {[]string{"b", "a"}, []string{"a", "b"}}, {[]string{"c", "d", "absent"}, nil},
 		} {
 			f := newFleet()
 			seen("b", time.Hour)(f)

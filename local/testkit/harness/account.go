@@ -326,9 +326,11 @@ func (a *Account) recordEvent(bus string, e eventbridge.Event) {
 	a.busEvents = append(a.busEvents, e)
 	a.mu.Unlock()
 	if a.options.Fleet && (e.DetailType == events.ClusterStatusChange || e.DetailType == events.ClusterUpgradeChange) {
-		var detail struct{ Cluster string }
+		var detail struct{ Cluster, Phase string }
 		_ = json.Unmarshal(e.Detail, &detail) // drover's own event
-		a.Events.start("fleet", events.Fleet{Cluster: detail.Cluster})
+		if slices.Contains(events.ObservedPhases, detail.Phase) {
+			a.Events.start("fleet", events.Fleet{Cluster: detail.Cluster})
+		}
 	}
 }
 
