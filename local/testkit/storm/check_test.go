@@ -57,13 +57,9 @@ const terminations = `drop event="EC2 Instance-terminate Lifecycle Action"`
 // instead replaces a function, or runs before it.
 func instead(w *world, step string, do func(ctx context.Context, cfg aws.Config, payload []byte, next awslambda.Handler) ([]byte, error)) {
 	w.Functions.Around(step, func(cfg aws.Config, next awslambda.Handler) awslambda.Handler {
-		return handler(func(ctx context.Context, payload []byte) ([]byte, error) { return do(ctx, cfg, payload, next) })
+		return harness.HandlerFunc(func(ctx context.Context, payload []byte) ([]byte, error) { return do(ctx, cfg, payload, next) })
 	})
 }
-
-type handler func(context.Context, []byte) ([]byte, error)
-
-func (h handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) { return h(ctx, payload) }
 
 // everything has each function.
 type everything struct{}

@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	rolling "github.com/drover-run/drover/functions/rollout/handler"
+	"github.com/drover-run/drover/local/testkit/harness"
 	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/preflight"
@@ -56,7 +57,7 @@ func (w *world) followRollouts() {
 	h.State.Objects = &readState{h.State.Objects, w}
 	h.Alarms = &readAlarms{h.Alarms}
 	w.Functions.Around("rollout", func(_ aws.Config, next awslambda.Handler) awslambda.Handler {
-		return handler(func(ctx context.Context, payload []byte) ([]byte, error) {
+		return harness.HandlerFunc(func(ctx context.Context, payload []byte) ([]byte, error) {
 			return next.Invoke(context.WithValue(ctx, fleetReadsKey{}, &fleetReads{}), payload)
 		})
 	})
