@@ -51,6 +51,10 @@ func quiet() plot {
 	}
 }
 
+// longerThanOperators is longer than operators help a cluster that does not converge: three times, with patience between. Every
+// violation of these worlds shows by then, so they do not wait for maxSettleTime.
+const longerThanOperators = 4 * patience
+
 // terminations is weather in which the events of instances to drain are lost.
 const terminations = `drop event="EC2 Instance-terminate Lifecycle Action"`
 
@@ -547,6 +551,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 			var o *Outcome
 			for seed := range uint64(20) { // the placement of pods and the order of arrivals are random
 				p := quiet()
+				p.settleTime = longerThanOperators
 				test.change(&p)
 				o = run(t, 1+seed, p, false)
 				if len(o.Violations) > 0 && strings.Contains(o.Violations[0].What, test.says) {

@@ -3,6 +3,7 @@ package storm
 // A world: an account, the lives of its clusters, the faults, and the outcome.
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -134,6 +135,8 @@ type plot struct {
 	// faultRules are rules for local/engine/faults. calmFor is how long they remain after the last act.
 	faultRules []string
 	calmFor    time.Duration
+	// settleTime replaces maxSettleTime, if set.
+	settleTime time.Duration
 	// clocks of the operators, with the beginning of the world.
 	clocks clocks
 	// apps of each cluster.
@@ -504,8 +507,8 @@ func (w *world) settle(clusters []string) {
 		if waits == "" && !w.running() && w.Idle() {
 			break
 		}
-		if time.Since(w.began) > began+maxSettleTime {
-			w.violate(0, "not converged %s after the last fault: %s", maxSettleTime, waits)
+		if limit := cmp.Or(w.plot.settleTime, maxSettleTime); time.Since(w.began) > began+limit {
+			w.violate(0, "not converged %s after the last fault: %s", limit, waits)
 			return
 		}
 		pace := time.Minute
