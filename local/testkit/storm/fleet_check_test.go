@@ -243,26 +243,3 @@ func TestFleetAtLambdaLimit(t *testing.T) {
 	require.Empty(t, o.Violations, story(o))
 	require.NotZero(t, o.Faults[faults.LambdaLimit], story(o))
 }
-
-// The same seed is the same world of a fleet, turn by turn.
-func TestFleetSeedReplays(t *testing.T) {
-	for seed := uint64(firstFleet); seed < firstFleet+uint64(*replays); seed++ {
-		var first *Outcome
-		for range 2 {
-			t.Run(fmt.Sprint(seed), func(t *testing.T) {
-				o := Run(t, seed, true)
-				if first == nil {
-					first = o
-					return
-				}
-				for i, line := range first.Trace {
-					if i >= len(o.Trace) || o.Trace[i] != line {
-						t.Fatalf("turn %d differs:\n%s\n\n%s", i, strings.Join(first.Trace[max(0, i-10):min(i+5, len(first.Trace))], "\n"),
-							strings.Join(o.Trace[min(len(o.Trace), max(0, i-1)):min(i+5, len(o.Trace))], "\n"))
-					}
-				}
-				require.Equal(t, first.Sum, o.Sum)
-			})
-		}
-	}
-}

@@ -47,6 +47,7 @@ func TestLives(t *testing.T) {
 	for seed := first; seed <= last; seed++ {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			o := Run(t, seed, *tracing)
+			outcomes[seed] = o
 			for _, line := range o.Trace {
 				fmt.Println(line)
 			}
@@ -64,7 +65,8 @@ func TestLives(t *testing.T) {
 func TestRecentLives(t *testing.T) {
 	for seed := uint64(firstRecent); seed < firstRecent+uint64(*worldCount); seed++ {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			if o := Run(t, seed, *tracing); len(o.Violations) > 0 {
+			o := Run(t, seed, *tracing)
+			if outcomes[seed] = o; len(o.Violations) > 0 {
 				t.Error(story(o))
 			}
 		})
@@ -127,32 +129,48 @@ func TestTraces(t *testing.T) {
 	}
 }
 
+// outcomes are those of worlds that a test has lived, for the tests of replays.
+var outcomes = map[uint64]*Outcome{}
+
+// lived returns the outcome of a seed, of an earlier test or of a new life.
+func lived(t *testing.T, seed uint64) *Outcome {
+	if outcomes[seed] == nil {
+		outcomes[seed] = Run(t, seed, false)
+	}
+	return outcomes[seed]
+}
+
 // The same seed is the same world, turn by turn.
 func TestSeedReplays(t *testing.T) {
-	var seeds []uint64
 	for seed := uint64(1); seed <= uint64(*replays); seed++ {
-		seeds = append(seeds, seed, firstRecent+2*seed)
+		requireReplay(t, seed)
+		requireReplay(t, firstRecent+2*seed)
 	}
-	for _, seed := range seeds {
-		var first *Outcome
-		for range 2 {
-			t.Run(fmt.Sprint(seed), func(t *testing.T) {
-				o := Run(t, seed, true)
-				if first == nil {
-					first = o
-					return
-				}
-				for i, line := range first.Trace {
-					if i >= len(o.Trace) || o.Trace[i] != line {
-						t.Fatalf("turn %d differs:\n%s\n\n%s", i, strings.Join(first.Trace[max(0, i-10):min(i+5, len(first.Trace))], "\n"),
-							strings.Join(o.Trace[min(len(o.Trace), max(0, i-1)):min(i+5, len(o.Trace))], "\n"))
-					}
-				}
-				require.Equal(t, first.Sum, o.Sum)
-				require.Equal(t, first.Story, o.Story)
-			})
+}
+
+// requireReplay lives the world of a seed again. The sum covers every turn. If it differs, two traced lives show the turn.
+func requireReplay(t *testing.T, seed uint64) {
+	t.Helper()
+	var first, second *Outcome
+	t.Run(fmt.Sprint(seed), func(t *testing.T) { first = lived(t, seed) })
+	t.Run(fmt.Sprint(seed), func(t *testing.T) { second = Run(t, seed, false) })
+	if first == nil || second == nil {
+		return // the life failed
+	}
+	if first.Sum == second.Sum && first.Turns == second.Turns && slices.Equal(first.Story, second.Story) {
+		return
+	}
+	var a, b []string
+	t.Run(fmt.Sprint(seed), func(t *testing.T) { a = Run(t, seed, true).Trace })
+	t.Run(fmt.Sprint(seed), func(t *testing.T) { b = Run(t, seed, true).Trace })
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			t.Fatalf("turn %d differs:\n%s\n\n%s", i, strings.Join(a[max(0, i-10):min(i+5, len(a))], "\n"),
+				strings.Join(b[max(0, i-1):min(i+5, len(b))], "\n"))
 		}
 	}
+	t.Errorf("seed %d: the first life took %d turns (sum %x), the second %d (sum %x); two traced lives have the same turns:\n%s\n\n%s", seed,
+		first.Turns, first.Sum, second.Turns, second.Sum, strings.Join(first.Story, "\n"), strings.Join(second.Story, "\n"))
 }
 
 // TestStorm lives worlds for a given time, in one process per core, because random values must belong to one world at a
@@ -170,12 +188,12 @@ func TestStorm(t *testing.T) {
 		first = uint64(time.Now().UnixNano()) % 1e12
 	}
 	workers := runtime.NumCPU()
-	outcomes := make(chan *Outcome)
+	results := make(chan *Outcome)
 	for i := range workers {
 		go func() {
-			defer func() { outcomes <- nil }()
+			defer func() { results <- nil }()
 			err := employ(func(o *Outcome) {
-				outcomes <- o
+				results <- o
 			}, "-storm", stormFor.String(), "-limit", limit.String(), "-worker", fmt.Sprint(workers), "-from", fmt.Sprint(first+uint64(i)))
 			if err != nil {
 				t.Error(err)
@@ -184,7 +202,7 @@ func TestStorm(t *testing.T) {
 	}
 	total := Total{}
 	for began := time.Now(); workers > 0; {
-		o := <-outcomes
+		o := <-results
 		if o == nil {
 			workers--
 			continue
