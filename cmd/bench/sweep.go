@@ -133,8 +133,7 @@ func (f *fleet) ControlPlane(context.Context, string) (preflight.ControlPlane, e
 }
 
 // fleetState is the state bucket as cache.Snapshot reads it for planning. A method that only a fleet with problems needs panics: the
-// embedded interface is nil. A test of
-// functions/sweep shows the number of calls of a snapshot.
+// embedded interface is nil. A test of functions/sweep shows the number of calls of a snapshot.
 type fleetState struct {
 	*fleet
 	planner.State

@@ -1,4 +1,4 @@
-// The report function ends a run of drover-converge and records the result in the status.
+// The report function ends an execution of drover-converge and records the verdict in the status.
 package main
 
 import (

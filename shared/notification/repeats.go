@@ -11,22 +11,23 @@ import (
 
 // isNew reports whether the phase of a cluster, or its message, is worth a notification.
 func isNew(before, after *status.Status) bool {
-	sent, progress, other := before.NotifiedFailure, urgencies[after.Phase] == Progress, after.Execution != before.Execution
-	known := sent != nil && sent.SpecVersion == after.PlannedVersion
-	again := known && names.IsAgain(after.Execution) // an execution that drover started itself
-	retries := known && !other                       // an execution that retries itself
+	sent := before.NotifiedFailure
+	isProgress, otherExecution := urgencies[after.Phase] == Progress, after.Execution != before.Execution
+	sameSpec := sent != nil && sent.SpecVersion == after.PlannedVersion
+	automatic := sameSpec && names.IsAgain(after.Execution) // drover started the execution itself
+	retriesItself := sameSpec && !otherExecution
 	switch {
-	case again && progress && other: // the start of such an execution; later changes of the same cluster are compared below
+	case automatic && isProgress && otherExecution: // the start of an automatic retry; its later changes are compared below
 		return false
-	case retries && before.Phase == status.Failed && (after.Phase == status.Converging || after.Phase == status.Deleting):
+	case retriesItself && before.Phase == status.Failed && (after.Phase == status.Converging || after.Phase == status.Deleting):
 		return false
-	case (again || retries) && after.Phase == status.Failed:
+	case (automatic || retriesItself) && after.Phase == status.Failed:
 		return *sent != failure(after)
 	case after.Phase != before.Phase:
 		return true
-	case progress:
+	case isProgress:
 		return false
-	case after.Phase == status.Failed && other: // a user or operator started it and waits for the result
+	case after.Phase == status.Failed && otherExecution: // a user or operator started it and waits for the result
 		return true
 	}
 	// The drains at the end of a roll finish one after the other, each with another message.

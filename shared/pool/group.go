@@ -39,6 +39,17 @@ type Group struct {
 	Types []string
 }
 
+// Two lists of processes of Auto Scaling that may be suspended. They have no process in common: an update suspends only processes without
+// which a group still launches and terminates instances.
+var (
+	// SuspendedByUpdate are the processes that a rolling update suspends until it ends: SuspendProcesses of the pool's template. The sweep
+	// resumes them if an update left them suspended. They are no finding.
+	SuspendedByUpdate = []string{"HealthCheck", "ReplaceUnhealthy", "AZRebalance", "AlarmNotification", "ScheduledActions"}
+	// NeededToReplace are the processes without which a group replaces no instance. drover never suspends them and does not resume them.
+	// The checks before an upgrade report them.
+	NeededToReplace = []string{"Launch", "Terminate"}
+)
+
 // Instance of a group.
 type Instance struct {
 	ID string

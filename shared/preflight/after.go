@@ -95,7 +95,7 @@ func (p *Plan) strangers(pool string, f *Facts) (all []string) {
 		return nil
 	}
 	for _, id := range f.Groups[pool].Instances {
-		if image := f.Started[id]; image != "" && image != spec.ImageID && !slices.Contains(f.Groups[pool].Outdated, id) {
+		if image := f.ImageOfInstance[id]; image != "" && image != spec.ImageID && !slices.Contains(f.Groups[pool].Outdated, id) {
 			all = append(all, fmt.Sprintf("%s of pool %s was started from %s, not from %s", id, pool, image, spec.ImageID))
 		}
 	}

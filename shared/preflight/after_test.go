@@ -73,7 +73,7 @@ func TestAfter(t *testing.T) {
 		"an instance has another image": {
 			func(w *world) {
 				w.group(func(g *preflight.Group) { g.Instances = []string{"i-1", "i-2"} })
-				w.facts.Started = map[string]string{"i-1": "ami-36", "i-2": "ami-35"}
+				w.facts.ImageOfInstance = map[string]string{"i-1": "ami-36", "i-2": "ami-35"}
 			},
 			blocks("NodesReplaced", "i-2 of pool a was started from ami-35, not from ami-36"),
 		},

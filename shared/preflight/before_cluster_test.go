@@ -22,7 +22,7 @@ var (
 		Configuration: "ValidatingWebhookConfiguration policy", Name: "v.example.com", Service: "policy/webhook", Matches: []string{"evictions"},
 	}
 	removedAPIs = preflight.Insight{Name: "Deprecated APIs", KubernetesVersion: "1.36", Status: "ERROR", Deprecations: []preflight.Deprecation{
-		{API: "/apis/x/v1beta1/y", ReplacedWith: "/apis/x/v1/y", Gone: "1.36", Clients: []string{"old-controller/v1"}},
+		{API: "/apis/x/v1beta1/y", ReplacedWith: "/apis/x/v1/y", RemovedIn: "1.36", Clients: []string{"old-controller/v1"}},
 	}}
 )
 
@@ -194,7 +194,7 @@ var apiCases = map[string]beforeCase{
 	"an API that a later version removes": {
 		func(w *world) {
 			i := removedAPIs
-			i.Status, i.Deprecations = "WARNING", []preflight.Deprecation{{API: "/apis/x/v1beta1/y", Gone: "1.38"}}
+			i.Status, i.Deprecations = "WARNING", []preflight.Deprecation{{API: "/apis/x/v1beta1/y", RemovedIn: "1.38"}}
 			w.insight(i)
 		},
 		warns("DeprecatedAPIs", "removed in 1.38"),

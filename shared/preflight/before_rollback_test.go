@@ -16,7 +16,7 @@ func back() *world {
 	w := well()
 	w.plan.From, w.plan.To = w.plan.To, w.plan.From
 	w.plan.Before, w.plan.After = w.plan.After, w.plan.Before
-	w.plan.Rollback, w.plan.BackUntil = true, now.Add(84*time.Hour)
+	w.plan.Rollback, w.plan.RollbackUntil = true, now.Add(84*time.Hour)
 	w.plan.Steps = []upgrade.Step{
 		{Kind: upgrade.StepNodesBack, KubernetesVersion: "1.36"},
 		{Kind: upgrade.StepControlPlane, KubernetesVersion: "1.35", NodesRolledBack: true},
@@ -53,7 +53,7 @@ func TestBeforeARollback(t *testing.T) {
 				w.plan.From.KubernetesVersion, w.facts.ControlPlane.Version = "1.35", "1.35"
 			}, warns("SupportDates", "in extended support since"),
 		},
-		"with little time left": {func(w *world) { w.plan.BackUntil = now.Add(30 * time.Hour) }, warns("SupportDates", "in 30h0m0s")},
+		"with little time left": {func(w *world) { w.plan.RollbackUntil = now.Add(30 * time.Hour) }, warns("SupportDates", "in 30h0m0s")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := back()

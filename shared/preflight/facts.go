@@ -26,8 +26,8 @@ type Plan struct {
 	UpgradeFrom string
 	// Rollback reports that the upgrade returns to the previous release.
 	Rollback bool
-	// BackUntil is until when EKS accepts a rollback of the control plane. It is zero unless the plan does that.
-	BackUntil time.Time
+	// RollbackUntil is when EKS stops accepting a rollback of the control plane. It is zero unless the plan does that.
+	RollbackUntil time.Time
 }
 
 // replaces reports whether the plan replaces nodes.
@@ -93,8 +93,8 @@ type Facts struct {
 	Subnets map[string]Subnet
 	// Images of the pools, by id. Those that do not exist are absent.
 	Images map[string]Image
-	// Started is the image of each instance in service, by id.
-	Started map[string]string
+	// ImageOfInstance has the image of each instance in service, by id.
+	ImageOfInstance map[string]string
 	// InstanceTypes of the pools, by name.
 	InstanceTypes map[string]InstanceType
 	// Quotas of running instances, of volumes and of clusters, by code.
@@ -147,8 +147,8 @@ type Insight struct {
 type Deprecation struct {
 	// API such as /apis/flowcontrol.apiserver.k8s.io/v1beta3/flowschemas, and its replacement.
 	API, ReplacedWith string
-	// Gone is the Kubernetes version that removes it.
-	Gone string
+	// RemovedIn is the Kubernetes version that removes it.
+	RemovedIn string
 	// Clients that used it within 30 days, by user agent.
 	Clients []string
 }

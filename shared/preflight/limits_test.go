@@ -129,9 +129,9 @@ var limitCases = map[string]beforeCase{
 			w.plan.Steps = append(w.plan.Steps, upgrade.Step{Kind: upgrade.StepNodes, KubernetesVersion: "1.37"})
 		}, blocks("VersionOffered", "does not offer Kubernetes 1.37 in this region; it offers 1.34, 1.35, 1.36"),
 	},
-	"a deadline in two days": {func(w *world) { w.plan.BackUntil = now.Add(48 * time.Hour) }, nil},
+	"a deadline in two days": {func(w *world) { w.plan.RollbackUntil = now.Add(48 * time.Hour) }, nil},
 	"a deadline in less than two days": {
-		func(w *world) { w.plan.BackUntil = now.Add(48*time.Hour - 1) }, warns("SupportDates", "EKS rolls the control plane back until"),
+		func(w *world) { w.plan.RollbackUntil = now.Add(48*time.Hour - 1) }, warns("SupportDates", "EKS rolls the control plane back until"),
 	},
 	"an image three minors older": {
 		func(w *world) { w.image(func(i *preflight.Image) { i.Name = "amazon-eks-node-1.33-v20250101" }) },

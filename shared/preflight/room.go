@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/drover-run/drover/shared/api"
+	"github.com/drover-run/drover/shared/pool"
 )
 
 // surge returns how many nodes of a pool may be added at once.
@@ -252,9 +253,6 @@ func enough(r *report, f *Facts, needed map[string]int, service, unit string) {
 // recent is how long a failed launch is reported for a group that has its desired capacity.
 const recent = time.Hour
 
-// stalling are the processes without which a group replaces nothing. Updates suspend other processes temporarily.
-var stalling = []string{"Launch", "Terminate"}
-
 // surgeCapacity finds groups that cannot launch instances. Where no node is added, the pods of a leaving node need room on the others.
 func surgeCapacity(r *report, f *Facts, p *Plan) {
 	if p.After == nil || !p.replaces() {
@@ -307,7 +305,7 @@ func surgeCapacity(r *report, f *Facts, p *Plan) {
 func suspendedProcesses(g Group) []string {
 	var off []string
 	for _, process := range g.Suspended {
-		if slices.Contains(stalling, process) {
+		if slices.Contains(pool.NeededToReplace, process) {
 			off = append(off, process)
 		}
 	}

@@ -24,7 +24,7 @@ func deprecatedAPIs(r *report, f *Facts, p *Plan) {
 	var removed, later []string
 	for _, insight := range f.Insights {
 		for _, d := range insight.Deprecations {
-			finding := fmt.Sprintf("%s, removed in %s", d.API, d.Gone)
+			finding := fmt.Sprintf("%s, removed in %s", d.API, d.RemovedIn)
 			if len(d.Clients) > 0 {
 				finding += ", used by " + list(d.Clients)
 			}
@@ -32,7 +32,7 @@ func deprecatedAPIs(r *report, f *Facts, p *Plan) {
 				finding += ", replaced with " + d.ReplacedWith
 			}
 			// If drover cannot parse the version, EKS's verdict applies.
-			if last := minor(d.Gone); last > target || last < 0 && insight.Status != "ERROR" {
+			if last := minor(d.RemovedIn); last > target || last < 0 && insight.Status != "ERROR" {
 				later = append(later, finding)
 			} else {
 				removed = append(removed, finding)
@@ -346,9 +346,9 @@ func supportDates(r *report, f *Facts, p *Plan) {
 			r.warn(next, "standard support of Kubernetes %s ends %s", v.Version, day(end))
 		}
 	}
-	if left := p.BackUntil.Sub(f.ReadAt); !p.BackUntil.IsZero() && left < shortly {
+	if left := p.RollbackUntil.Sub(f.ReadAt); !p.RollbackUntil.IsZero() && left < shortly {
 		r.warn("Make sure that the nodes can be drained in time, because they are rolled back first: check their disruption budgets.",
-			"EKS rolls the control plane back until %s, in %s", p.BackUntil.UTC().Format(time.RFC3339), left.Round(time.Minute))
+			"EKS rolls the control plane back until %s, in %s", p.RollbackUntil.UTC().Format(time.RFC3339), left.Round(time.Minute))
 	}
 }
 

@@ -1,11 +1,5 @@
 package roll
 
-import (
-	"strings"
-
-	"github.com/drover-run/drover/shared/pool"
-)
-
 // A rolling update counts the signals of all new instances, also of those that an autoscaler added. A signal that the update does not wait
 // for yet would release its next batch before the present one has joined.
 //
@@ -23,6 +17,12 @@ import (
 // waits for. Then the group does not change. After a while the signal is sent: see Gate.IsSettled.
 //
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-updatepolicy.html
+
+import (
+	"strings"
+
+	"github.com/drover-run/drover/shared/pool"
+)
 
 // MayAddNodes reports whether an autoscaler may have added nodes to the present update. Only then must signals be counted: otherwise the
 // desired capacity equals the minimum, which CloudFormation raised.

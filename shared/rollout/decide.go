@@ -126,7 +126,7 @@ func (t *ticking) approve(d Decided) (applied bool, message string) {
 	at := wholeSecond(d.At)
 	switch {
 	case len(run.Before) < approvals(s.Before):
-		if !early(s.Before) && (t.open() < i || i > 0 && at.Before(t.r.Stages[i-1].Passed)) {
+		if !early(s.Before) && (t.openStage() < i || i > 0 && at.Before(t.r.Stages[i-1].Passed)) {
 			return false, "it was made before the previous stage passed: approve again"
 		}
 		run.Before = append(run.Before, d.Name)
@@ -192,7 +192,7 @@ func (t *ticking) requestRollback(d Decided) (applied bool, message string) {
 	case d.Spec.Stage == "" && t.r.Halt != nil:
 		number = t.r.Halt.Stage
 	case d.Spec.Stage == "":
-		number = min(t.open()+1, len(t.stages))
+		number = min(t.openStage()+1, len(t.stages))
 	}
 	if number == 0 {
 		return false, "name the stage: no stage is open"

@@ -29,7 +29,7 @@ type Fact struct {
 	// Pinned reports whether the spec opts out of rollouts of releases. Paused reports whether the spec is paused.
 	Pinned bool `json:"pinned,omitempty"`
 	Paused bool `json:"paused,omitempty"`
-	// Busy reports whether work of another kind than the run is in flight. Unready reports whether the cluster is not Ready.
+	// Busy is true while an execution works on the cluster. Unready is true in the phases Stopped, Failed and Deleted.
 	Busy    bool `json:"busy,omitempty"`
 	Unready bool `json:"unready,omitempty"`
 	// Opening is the window of the cluster; nil is always open.

@@ -16,7 +16,8 @@ import (
 const (
 	// staleAfter is the age after which a fact allows no start. The audit renews facts more often.
 	staleAfter = time.Hour
-	// maxGap is the longest pause between two looks that counts as observed. Looks are five minutes apart.
+	// maxGap is the longest pause between two looks that counts as observed. Looks are four to six minutes apart:
+	// see lookEvery of the sweep.
 	maxGap = 15 * time.Minute
 	// minUnwell is the shortest time after which a regressed member fails. settle may be longer.
 	minUnwell = 10 * time.Minute
@@ -162,8 +163,8 @@ func (t *ticking) endForNewer() {
 	}
 }
 
-// open returns the index of the first stage that has not passed. It is the number of stages if all have.
-func (t *ticking) open() int {
+// openStage returns the index of the first stage that has not passed. It is the number of stages if all have.
+func (t *ticking) openStage() int {
 	for i := range t.r.Stages {
 		if t.r.Stages[i].Passed.IsZero() {
 			return i
@@ -214,7 +215,7 @@ func (t *ticking) haltFailed() {
 	if t.r.Halt != nil || t.r.Ending != "" {
 		return
 	}
-	open := t.open()
+	open := t.openStage()
 	for i := range t.p.Stages {
 		most, own := t.p.Stages[i].MaxFailures, t.tally(i)
 		if own.failed+own.blocked == 0 {
@@ -234,7 +235,7 @@ func (t *ticking) haltFailed() {
 
 // watchAlarms records since when an alarm of the open stage is in ALARM, or none is. It halts the stage if one is for too long.
 func (t *ticking) watchAlarms() {
-	i := t.open()
+	i := t.openStage()
 	if i == len(t.stages) || t.r.Stages[i].Began.IsZero() || len(t.p.Stages[i].Alarms) == 0 {
 		return
 	}
@@ -275,7 +276,7 @@ func (t *ticking) pass() {
 	if t.r.Halt != nil || t.r.Ending != "" {
 		return
 	}
-	for i := t.open(); i < len(t.stages); i++ {
+	for i := t.openStage(); i < len(t.stages); i++ {
 		if !t.r.Stages[i].Passed.IsZero() {
 			continue
 		}
@@ -321,6 +322,7 @@ func (t *ticking) isSoaked(i int) bool {
 	return done
 }
 
+// later returns the later of two times.
 func later(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
@@ -349,7 +351,7 @@ func (t *ticking) stageReason(i int) (reason Reason, until time.Time) {
 		return ReasonPaused, time.Time{}
 	case t.r.Halt != nil:
 		return ReasonHalted, time.Time{}
-	case i != t.open():
+	case i != t.openStage():
 		return ReasonStage, time.Time{}
 	case len(t.r.Stages[i].Before) < approvals(s.Before):
 		return ReasonApproval, time.Time{}
@@ -551,7 +553,7 @@ func (t *ticking) conclude() {
 		r.State = RollingBack
 	case r.Halt != nil:
 		r.State = Halted
-	case r.Ending == "" && !atRisk && t.open() == len(t.stages):
+	case r.Ending == "" && !atRisk && t.openStage() == len(t.stages):
 		r.State, r.Ended = Done, t.now
 	default:
 		r.State = Running

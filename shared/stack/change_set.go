@@ -45,7 +45,7 @@ const (
 type ChangeDetail struct {
 	// Property is the name of the changed property, or "" for an attribute such as Tags.
 	Property string
-	// Recreation states whether a change of the property replaces the resource.
+	// Recreation is CloudFormation's RequiresRecreation of the property.
 	Recreation Recreation
 	// FromAttribute reports whether the value is an attribute of another resource that is known only during the update.
 	FromAttribute bool
@@ -53,7 +53,8 @@ type ChangeDetail struct {
 	Cause string
 }
 
-// Recreation states whether a change of a property replaces the resource.
+// Recreation is CloudFormation's RequiresRecreation: whether the change of one property replaces the resource. Replacement is the result of
+// all properties.
 type Recreation string
 
 // The kinds of Recreation.

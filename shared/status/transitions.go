@@ -135,37 +135,6 @@ func (s *Status) Reached(now time.Time) {
 	s.ClearDrift(now)
 }
 
-// Apply writes a verdict into a status.
-func (v *Verdict) Apply(s *Status, now time.Time) {
-	if v.upgradeEnded(s) {
-		return
-	}
-	v.adoptMessage(s)
-	if v.Phase != Failed {
-		s.Failures, s.RetryAt, s.FailedTry = 0, nil, 0
-	}
-	s.Phase, s.Message = v.Phase, v.Message
-	if v.Condition.Reason == ReasonPaused {
-		s.GoodVersion = "" // the last good spec, which is not paused, no longer applies
-	}
-	if v.Version != "" {
-		s.PlannedVersion = v.Version
-	}
-	switch converged := s.Condition(Converged); {
-	case v.Phase == Ready || v.upgrade != nil:
-		s.Reached(now)
-	case v.spec && converged != nil && converged.Status == "True":
-		s.Phase, s.Message = Ready, unusedSpecPrefix+v.Message
-	case v.spec:
-		s.Set(Condition{Type: Converged, Status: "False", Reason: v.Condition.Reason, Message: v.Message}, now)
-	}
-	s.MentionDrains()
-	if v.accepted != nil {
-		s.Set(*v.accepted, now)
-	}
-	s.Set(v.Condition, now)
-}
-
 // UpgradeEnd is what applies to a cluster when its upgrade has ended. It is zero during the upgrade.
 type UpgradeEnd struct {
 	AfterUpgrade

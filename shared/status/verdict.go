@@ -6,6 +6,7 @@ package status
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/upgrade"
@@ -48,6 +49,37 @@ func Judge(p *events.PlanResult) Verdict {
 		v.Message = unusedSpecPrefix + p.Rejected.Message
 	}
 	return v
+}
+
+// Apply writes a verdict into a status.
+func (v *Verdict) Apply(s *Status, now time.Time) {
+	if v.upgradeEnded(s) {
+		return
+	}
+	v.adoptMessage(s)
+	if v.Phase != Failed {
+		s.Failures, s.RetryAt, s.FailedTry = 0, nil, 0
+	}
+	s.Phase, s.Message = v.Phase, v.Message
+	if v.Condition.Reason == ReasonPaused {
+		s.GoodVersion = "" // the last good spec, which is not paused, no longer applies
+	}
+	if v.Version != "" {
+		s.PlannedVersion = v.Version
+	}
+	switch converged := s.Condition(Converged); {
+	case v.Phase == Ready || v.upgrade != nil:
+		s.Reached(now)
+	case v.spec && converged != nil && converged.Status == "True":
+		s.Phase, s.Message = Ready, unusedSpecPrefix+v.Message
+	case v.spec:
+		s.Set(Condition{Type: Converged, Status: "False", Reason: v.Condition.Reason, Message: v.Message}, now)
+	}
+	s.MentionDrains()
+	if v.accepted != nil {
+		s.Set(*v.accepted, now)
+	}
+	s.Set(v.Condition, now)
 }
 
 // acceptedCondition returns the condition of the newest spec; nil if planning does not know it, or if it is the verdict itself.

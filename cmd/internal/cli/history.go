@@ -300,7 +300,7 @@ func (h *History) readFunctionErrors(ctx context.Context) (found []Entry, err er
 			}
 		}
 	}
-	h.logsFrom = laterOf(h.since, began.Add(-ingestionDelay))
+	h.logsFrom = slices.MaxFunc([]time.Time{h.since, began.Add(-ingestionDelay)}, time.Time.Compare)
 	return found, nil
 }
 

@@ -79,13 +79,6 @@ It reads all lines of the functions in the period from CloudWatch Logs (logs:Fil
 // ingestionDelay bounds the time until a line is readable in CloudWatch Logs. Each read starts this long before the previous read.
 const ingestionDelay = 2 * time.Minute
 
-func laterOf(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
-
 // showLogs prints lines, the oldest first. If followed is true, it continues with new lines until ctx ends.
 func showLogs(ctx context.Context, out io.Writer, logs *functionLogs, chosen []string, since time.Time, followed bool) error {
 	seen, judge := map[string]bool{}, followPolls(out)
@@ -99,7 +92,7 @@ func showLogs(ctx context.Context, out io.Writer, logs *functionLogs, chosen []s
 			return err
 		}
 		if err == nil {
-			since = laterOf(since, began.Add(-ingestionDelay))
+			since = slices.MaxFunc([]time.Time{since, began.Add(-ingestionDelay)}, time.Time.Compare)
 		}
 		slices.SortStableFunc(lines, func(a, b logLine) int { return a.Time.Compare(b.Time) })
 		for _, l := range lines {

@@ -2,7 +2,7 @@
 // call AWS with the credentials of the caller. It does not run the local account: `drover local` starts the program
 // drover-local, which uses this package for its demo.
 //
-// A command is in the file of its name. Other files hold what several commands use:
+// A command is in the file of its name, and the verbs of rollout are in rollout_decide.go. Other files hold what several commands use:
 //   - the account: cell.go opens it; access.go explains a cluster that refuses the caller; polls.go survives failed reads.
 //   - files: manifest.go and files.go read specs, releases and channels; fleet_files.go those of fleets; warnings.go.
 //   - the status: status_view.go shows a cluster or the table of all; status_live.go refreshes it with what package live

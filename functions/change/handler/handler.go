@@ -427,7 +427,7 @@ func (c *call) waitForOperation(ctx context.Context) error {
 	return c.Resume.Resume(ctx, c.registered, status.StackReport{Status: deployed.Status, At: read})
 }
 
-// resumeNow resumes the task, which has nothing to wait for, with the status that run read.
+// resumeNow resumes the task, which has nothing to wait for, with the status that this call read.
 func (c *call) resumeNow(ctx context.Context, stackStatus string) error {
 	return c.Resume.Resume(ctx, c.waiter("", false), status.StackReport{Status: stackStatus, At: c.readAt})
 }

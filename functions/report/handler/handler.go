@@ -1,6 +1,6 @@
 // Package handler implements the report function, the last function of drover-converge. It records the verdict in the
 // status, and store.State sends the notices of that change. Then it releases the lease. Then it checks for a newer
-// spec, so that a spec that arrived during the run is not missed.
+// spec, so that a spec that arrived during the execution is not missed.
 package handler
 
 import (

@@ -1,6 +1,6 @@
 package handler
 
-// Specs that arrive during a run. The execution of such a spec may have ended because this execution held the lease.
+// Specs that arrive during an execution. The execution of such a spec may have ended because this execution held the lease.
 
 import (
 	"context"
@@ -24,7 +24,7 @@ func (h *Handler) isOutdated(ctx context.Context, in events.ReportRequest) (bool
 	return err == nil && version != in.Plan.SpecVersion, err
 }
 
-// hasNewerSpec reports whether there is a spec that this run did not plan.
+// hasNewerSpec reports whether there is a spec that this round did not plan.
 func (h *Handler) hasNewerSpec(ctx context.Context, in events.ReportRequest) (bool, error) {
 	version, err := h.version(ctx, in.Cluster)
 	switch {

@@ -10,13 +10,13 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// verdict is the result of a run.
+// verdict is the verdict on a round.
 type verdict struct {
 	status.Verdict
 	// retryable reports whether a retry may succeed although the user changes nothing. quick are the pauses of retries by this execution.
 	retryable bool
 	quick     []time.Duration
-	// execution is the execution of the run, and try the number of the attempt.
+	// execution is the execution of the round, and try the number of the attempt.
 	execution string
 	try       int
 }

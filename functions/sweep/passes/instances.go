@@ -116,16 +116,13 @@ func (p Instances) uncordon(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// suspendedByUpdate are the processes that a rolling update suspends: see the pool's template.
-var suspendedByUpdate = []string{"HealthCheck", "ReplaceUnhealthy", "AZRebalance", "AlarmNotification", "ScheduledActions"}
-
 // resumeProcesses resumes the processes of a group that an update left suspended, if its stack is idle. It returns
-// whether an operation is in flight. An update suspends all processes of the list that are not suspended, in one
+// whether an operation is in flight. An update suspends all of pool.SuspendedByUpdate that are not suspended, in one
 // call. So a process that was suspended earlier, or without an update, was suspended outside drover, and stays
 // suspended.
 func (p Instances) resumeProcesses(ctx context.Context, group pool.Group) (changing bool, err error) {
 	var last time.Time
-	for _, process := range suspendedByUpdate {
+	for _, process := range pool.SuspendedByUpdate {
 		at, found := group.SuspendedAt[process]
 		if !found {
 			return false, nil
@@ -142,7 +139,7 @@ func (p Instances) resumeProcesses(ctx context.Context, group pool.Group) (chang
 	if err != nil || !byUpdate {
 		return false, err
 	}
-	processes := slices.DeleteFunc(slices.Clone(suspendedByUpdate), func(process string) bool {
+	processes := slices.DeleteFunc(slices.Clone(pool.SuspendedByUpdate), func(process string) bool {
 		return group.SuspendedAt[process].Before(last.Add(-time.Second))
 	})
 	logging.From(ctx).Warn("processes left suspended", "group", group.Name, "processes", processes)

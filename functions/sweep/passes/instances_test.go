@@ -67,7 +67,7 @@ func TestSweepSignalsInstances(t *testing.T) {
 	t.Run("of pools that a waiter, or their processes, say are changing", func(t *testing.T) {
 		suspended := group
 		suspended.SuspendedAt = map[string]time.Time{}
-		for _, process := range suspendedByUpdate {
+		for _, process := range pool.SuspendedByUpdate {
 			suspended.SuspendedAt[process] = noon
 		}
 		for name, test := range map[string]struct {
@@ -91,7 +91,7 @@ func TestSweepSignalsInstances(t *testing.T) {
 func TestSweepResumesProcesses(t *testing.T) {
 	at := func(change func(map[string]time.Time)) pool.Group {
 		group := pool.Group{Name: "g", SuspendedAt: map[string]time.Time{}}
-		for _, process := range suspendedByUpdate {
+		for _, process := range pool.SuspendedByUpdate {
 			group.SuspendedAt[process] = noon
 		}
 		change(group.SuspendedAt)
@@ -112,18 +112,18 @@ func TestSweepResumesProcesses(t *testing.T) {
 		"not while it runs":                  {suspended: all, status: "UPDATE_IN_PROGRESS", left: true, changing: true},
 		"not those that no update suspended": {suspended: all, status: "UPDATE_COMPLETE"},
 		"not when some are not suspended": {
-			suspended: func(s map[string]time.Time) { delete(s, suspendedByUpdate[4]) }, status: "UPDATE_COMPLETE", left: true,
+			suspended: func(s map[string]time.Time) { delete(s, pool.SuspendedByUpdate[4]) }, status: "UPDATE_COMPLETE", left: true,
 		},
 		"not one that was suspended before": {
-			suspended: func(s map[string]time.Time) { s[suspendedByUpdate[1]] = noon.Add(-time.Minute) }, status: "UPDATE_COMPLETE", left: true,
+			suspended: func(s map[string]time.Time) { s[pool.SuspendedByUpdate[1]] = noon.Add(-time.Minute) }, status: "UPDATE_COMPLETE", left: true,
 			want: []string{"resume processes of g: 4"},
 		},
 		"not one that was suspended before the others": {
-			suspended: func(s map[string]time.Time) { s[suspendedByUpdate[4]] = noon.Add(-time.Minute) }, status: "UPDATE_COMPLETE", left: true,
+			suspended: func(s map[string]time.Time) { s[pool.SuspendedByUpdate[4]] = noon.Add(-time.Minute) }, status: "UPDATE_COMPLETE", left: true,
 			want: []string{"resume processes of g: 4"},
 		},
 		"within a second": {
-			suspended: func(s map[string]time.Time) { s[suspendedByUpdate[1]] = noon.Add(-time.Second) }, status: "UPDATE_COMPLETE", left: true,
+			suspended: func(s map[string]time.Time) { s[pool.SuspendedByUpdate[1]] = noon.Add(-time.Second) }, status: "UPDATE_COMPLETE", left: true,
 			want: []string{"resume processes of g: 5"},
 		},
 		"not when the stack cannot be read": {

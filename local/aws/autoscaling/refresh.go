@@ -30,8 +30,8 @@ type refresh struct {
 	end                *time.Time
 	total, left        int
 	cancel             context.CancelFunc
-	// transits makes a cancellation wait for launches and terminations in flight.
-	transits bool
+	// waitsForTransitions makes a cancellation wait for launches and terminations in flight.
+	waitsForTransitions bool
 }
 
 // startRefresh starts replacing the instances of a group.
@@ -153,11 +153,11 @@ func (f *refreshing) batch(ctx context.Context) (more bool, err error) {
 	surges := g.surge > 0
 	f.mu.Unlock()
 	if surges {
-		if err := f.ready(ctx); err != nil {
+		if err := f.awaitReady(ctx); err != nil {
 			return false, err
 		}
 	}
-	if err := f.spares(ctx, n, max(1, room)); err != nil {
+	if err := f.awaitRoom(ctx, n, max(1, room)); err != nil {
 		return false, err
 	}
 	f.mu.Lock()
@@ -171,7 +171,7 @@ func (f *refreshing) batch(ctx context.Context) (more bool, err error) {
 	if err := f.awaitOutOfService(ctx, batch); err != nil {
 		return false, err
 	}
-	if err := f.ready(ctx); err != nil {
+	if err := f.awaitReady(ctx); err != nil {
 		return false, err
 	}
 	f.mu.Lock()
@@ -184,13 +184,13 @@ func (f *refreshing) batch(ctx context.Context) (more bool, err error) {
 // awaitOutOfService waits for the end of a batch, unless new instances take too long. A drain may wait for the new instances and would
 // never end then.
 func (f *refreshing) awaitOutOfService(ctx context.Context, batch []*member) error {
-	return f.await(ctx, func() (bool, error) { return f.areOutOfService(f.group, batch), f.impatient() })
+	return f.await(ctx, func() (bool, error) { return f.areOutOfService(f.group, batch), f.tooSlow() })
 }
 
-// spares waits until the next n obsolete instances can be terminated with at most out instances of the desired capacity not in service.
+// awaitRoom waits until n more instances may end while at most maxOut of the desired capacity are out of service.
 // When a refresh begins, fewer may be in service, because instances of an earlier refresh never got there. Instances that are not in
 // service are terminated first. https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_RefreshPreferences.html
-func (f *refreshing) spares(ctx context.Context, n, out int) error {
+func (f *refreshing) awaitRoom(ctx context.Context, n, maxOut int) error {
 	g := f.group
 	return f.await(ctx, func() (bool, error) {
 		f.obsolete = slices.DeleteFunc(f.obsolete, func(m *member) bool { return m.leaving() })
@@ -199,7 +199,7 @@ func (f *refreshing) spares(ctx context.Context, n, out int) error {
 		for _, m := range f.obsolete[:min(n, len(f.obsolete))] {
 			serving += m.serves()
 		}
-		return serving == 0 || g.inService()-serving >= g.desired-out, f.impatient()
+		return serving == 0 || g.inService()-serving >= g.desired-maxOut, f.tooSlow()
 	})
 }
 
@@ -211,19 +211,19 @@ func (m *member) serves() int {
 	return 0
 }
 
-// impatient returns an error if the new instances took too long.
-func (f *refreshing) impatient() error {
+// tooSlow returns an error if the new instances took too long.
+func (f *refreshing) tooSlow() error {
 	if g := f.group; !g.failingSince.IsZero() && f.config.Clock.Worked(f.now().Sub(g.failingSince)) >= refreshPatience {
 		return errors.New("The new instances did not get into service within an hour: " + g.lastFailure())
 	}
 	return nil
 }
 
-// ready waits until the desired number of instances is in service, after their launch hooks, and then for the warm-up.
-func (f *refreshing) ready(ctx context.Context) error {
+// awaitReady waits until the desired number of instances is in service, after their launch hooks, and then for the warm-up.
+func (f *refreshing) awaitReady(ctx context.Context) error {
 	g := f.group
 	err := f.await(ctx, func() (bool, error) {
-		return g.inService() >= g.desired+g.surge, f.impatient()
+		return g.inService() >= g.desired+g.surge, f.tooSlow()
 	})
 	if err != nil {
 		return err
@@ -235,7 +235,7 @@ func (f *refreshing) ready(ctx context.Context) error {
 // capacity.
 func (f *refreshing) finish(ctx context.Context, err error) {
 	if ctx.Err() != nil {
-		_ = f.await(f.ctx, func() (bool, error) { return !f.run.transits || !f.group.transits(), nil })
+		_ = f.await(f.ctx, func() (bool, error) { return !f.run.waitsForTransitions || !f.group.hasTransitions(), nil })
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -272,15 +272,15 @@ func (g *group) warmup(p Preferences) time.Duration {
 	return time.Duration(*seconds) * time.Second
 }
 
-// transits reports whether an instance is launching or terminating, also at a lifecycle hook.
-func (g *group) transits() bool {
+// hasTransitions reports whether an instance is launching or terminating, also at a lifecycle hook.
+func (g *group) hasTransitions() bool {
 	return slices.ContainsFunc(g.members, func(m *member) bool { return m.state != inService })
 }
 
-// cancelRefresh stops a refresh. Replaced instances stay. With transits, it waits for launches and terminations in flight.
+// cancelRefresh stops a refresh. Replaced instances stay. With waitsForTransitions, it waits for launches and terminations in flight.
 // https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_CancelInstanceRefresh.html
-func (s *Service) cancelRefresh(caller iam.Caller, name string, transits bool) (string, error) {
-	return s.endRefresh(caller, "CancelInstanceRefresh", name, transits)
+func (s *Service) cancelRefresh(caller iam.Caller, name string, waitsForTransitions bool) (string, error) {
+	return s.endRefresh(caller, "CancelInstanceRefresh", name, waitsForTransitions)
 }
 
 // mayCall returns an error unless the caller may call an action on a group.
@@ -295,7 +295,7 @@ func (s *Service) mayCall(caller iam.Caller, action, name string) error {
 }
 
 // endRefresh stops a refresh, if the caller may call an action.
-func (s *Service) endRefresh(caller iam.Caller, action, name string, transits bool) (string, error) {
+func (s *Service) endRefresh(caller iam.Caller, action, name string, waitsForTransitions bool) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	g, err := s.group(name)
@@ -310,7 +310,7 @@ func (s *Service) endRefresh(caller iam.Caller, action, name string, transits bo
 		return "", wire.Errorf("ActiveInstanceRefreshNotFound",
 			"No in progress or pending Instance Refresh found for Auto Scaling group %s", name)
 	}
-	r.status, r.reason, r.transits = "Cancelling", "Cancelled by user.", transits
+	r.status, r.reason, r.waitsForTransitions = "Cancelling", "Cancelled by user.", waitsForTransitions
 	r.cancel()
 	s.changedLocked()
 	return r.id, nil

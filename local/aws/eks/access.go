@@ -253,7 +253,7 @@ func (s *Service) authorizeEntry(caller iam.Caller, principal, kind string) erro
 
 var principalARN = regexp.MustCompile(`^arn:aws[\w-]*:iam::\d{12}:(role|user)/.+$`)
 
-// reservedPrefixes prefixes of user names and groups.
+// reservedPrefixes are the prefixes that user names and groups may not have.
 var reservedPrefixes = []string{"system:", "eks:", "aws:", "amazon:", "iam:"}
 
 func (s *Service) checkEntry(principal, kind, username string, groups []string) error {

@@ -50,6 +50,11 @@ type sabotage struct {
 	assigned func(*rollout.Assigned)
 }
 
+// handler is a function as an awslambda.Handler.
+type handler func(context.Context, []byte) ([]byte, error)
+
+func (h handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) { return h(ctx, payload) }
+
 // followRollouts records what the function rollout reads.
 func (w *world) followRollouts() {
 	h := w.Functions.Rollout

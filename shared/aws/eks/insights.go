@@ -90,7 +90,7 @@ func insight(in *types.Insight) preflight.Insight {
 	}
 	for _, d := range in.CategorySpecificSummary.DeprecationDetails {
 		deprecation := preflight.Deprecation{
-			API: aws.ToString(d.Usage), ReplacedWith: aws.ToString(d.ReplacedWith), Gone: aws.ToString(d.StopServingVersion),
+			API: aws.ToString(d.Usage), ReplacedWith: aws.ToString(d.ReplacedWith), RemovedIn: aws.ToString(d.StopServingVersion),
 		}
 		for _, client := range d.ClientStats {
 			deprecation.Clients = append(deprecation.Clients, aws.ToString(client.UserAgent))

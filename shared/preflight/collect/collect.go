@@ -141,7 +141,7 @@ func (g *Gatherer) After(ctx context.Context, plan *preflight.Plan) (*preflight.
 	for _, group := range f.Groups {
 		instances = append(instances, group.Instances...)
 	}
-	if f.Started, err = g.Capacity.Started(ctx, unique(instances)); err != nil {
+	if f.ImageOfInstance, err = g.Capacity.Started(ctx, unique(instances)); err != nil {
 		return nil, err
 	}
 	var images []string

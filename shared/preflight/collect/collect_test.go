@@ -197,7 +197,7 @@ func TestFactsAfter(t *testing.T) {
 			Name: "drover-demo-pool-a", Desired: 3, InService: 2, Instances: []string{"i-2", "i-1", "i-5"}, Outdated: []string{"i-1"},
 			Suspended: []string{"Launch"}, Subnets: []string{"subnet-2", "subnet-3"}, Failure: "no capacity", FailedAt: earlier,
 		}},
-		Images: map[string]preflight.Image{"ami-1": {ID: "ami-1"}}, Started: map[string]string{"i-1": "ami-1"},
+		Images: map[string]preflight.Image{"ami-1": {ID: "ami-1"}}, ImageOfInstance: map[string]string{"i-1": "ami-1"},
 		Alarms: []preflight.Alarm{{Name: "errors"}},
 	}, f)
 }

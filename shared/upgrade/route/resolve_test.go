@@ -295,7 +295,7 @@ func TestChecked(t *testing.T) {
 	steps := []upgrade.Step{{Kind: upgrade.StepNodes}}
 	require.Equal(t, &preflight.Plan{
 		Cluster: "demo", From: r1, To: r2, Steps: steps, Before: r.Before, After: r.After, Alarms: []string{"errors"}, UpgradeFrom: "1.34",
-		Rollback: true, BackUntil: noon,
+		Rollback: true, RollbackUntil: noon,
 	}, r.Checked("demo", true, steps))
 }
 

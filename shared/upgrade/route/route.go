@@ -74,9 +74,10 @@ func Busy(controlPlane stack.Deployed) string {
 	return ""
 }
 
-// SetTarget chooses To: the requested release, else the target of a stopped upgrade, else the spec's release. pinned: To.SHA256 names the
-// content, which a release keeps from the start of its upgrade; otherwise the caller reads the release from the specs bucket, and sets
-// SHA256. complete: the Kubernetes version is set too; otherwise call SetVersion.
+// SetTarget chooses To: the requested release, else the target of a stopped upgrade, else the release of the spec.
+//   - If pinned is false, the caller reads the release from the specs bucket and sets To.SHA256. A release keeps its content from the
+//     start of its upgrade.
+//   - If complete is false, the caller calls SetVersion.
 func (r *Route) SetTarget(in events.Upgrade) (pinned, complete bool) {
 	last := r.Last.LastChange()
 	if in.Release == "" && Unfinished(r.Last) && last.Origin != upgrade.OriginRollback {
@@ -190,7 +191,7 @@ func (r *Route) ApplyDeployed(deployed map[string]stack.Deployed) {
 func (r *Route) Checked(cluster string, rollback bool, steps []upgrade.Step) *preflight.Plan {
 	return &preflight.Plan{
 		Cluster: cluster, From: r.From, To: r.To, Steps: steps, Before: r.Before, After: r.After,
-		Alarms: r.Spec.Spec.Upgrade.Alarms, UpgradeFrom: r.New.Spec.UpgradeFrom, Rollback: rollback, BackUntil: r.RollbackUntil,
+		Alarms: r.Spec.Spec.Upgrade.Alarms, UpgradeFrom: r.New.Spec.UpgradeFrom, Rollback: rollback, RollbackUntil: r.RollbackUntil,
 	}
 }
 
