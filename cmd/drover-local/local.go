@@ -48,16 +48,16 @@ func localCommand() *cobra.Command {
 		Short: "Run an AWS account on this machine, with drover deployed in it",
 		Long: `Runs an AWS account on this machine: S3, Lambda, Step Functions, EventBridge, CloudFormation, Auto Scaling, EKS with real
 Kubernetes API servers, and the rest that drover needs, with IAM enforced. drover is deployed in it from the synthesized
-template. Work that takes long only because it is done in a data center runs --speed times faster.
+CloudFormation templates. Simulated work, such as the boot of an instance, runs --speed times faster than on AWS.
 
-An account lives as long as this process: its clusters, buckets and access keys end with it, and it cannot be started again. What
-stays in --dir afterwards are logs and dead data, so --dir must be an empty or a new folder each time. --port, --access-key-id and
+An account lives as long as this process: its clusters, buckets and access keys end with it, and it cannot be started again. Logs
+and data stay in --dir, but no later account can use them, so --dir must be an empty or a new folder each time. --port, --access-key-id and
 --secret-access-key give the next account the same address and key, so that a shell's environment stays valid.`,
 		Example: `  drover local
   drover local --port 4566 --access-key-id AKIALOCALACCOUNT0001 --secret-access-key local-secret
   eval "$(drover local env)"
   drover local --demo examples/clusters/demo.yaml --once`,
-		Annotations:       cli.ExitCodes("the account ended as asked; with --demo, the cluster was Ready", "an error"),
+		Annotations:       cli.ExitCodes("the account ended without an error; with --demo, the cluster was Ready", "an error"),
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return runLocal(cmd.Context(), cmd.OutOrStdout(), o) },
@@ -71,7 +71,7 @@ stays in --dir afterwards are logs and dead data, so --dir must be an empty or a
 	cmd.MarkFlagsRequiredTogether("access-key-id", "secret-access-key")
 	cmd.Flags().StringVar(&o.address, "user-address", account.UserAddress.Addr().String(), "public address from which you call; it decides "+
 		"which endpoints of clusters you reach")
-	cmd.Flags().Float64Var(&o.speed, "speed", 60, "how much faster than life simulated work runs")
+	cmd.Flags().Float64Var(&o.speed, "speed", 60, "how many times faster than on AWS simulated work runs")
 	cmd.Flags().StringVar(&o.other, "other-reading", "", "what AWS's documentation leaves open, and this account reads less strictly: all, "+
 		"or some of "+facts.Names())
 	cmd.Flags().StringVar(&o.demo, "demo", "", "the spec of a cluster to upload and follow until it is Ready")
@@ -82,8 +82,9 @@ stays in --dir afterwards are logs and dead data, so --dir must be an empty or a
 	cmd.Flags().StringVar(&o.fleet, "fleet", "", "then move clusters to newer node images: a folder with them, a release and a rollout; they "+
 		"are created at the release of --upgrade")
 	cmd.Flags().StringArrayVar(&o.faults, "fault", nil,
-		`what goes wrong, such as 'throttle caller=plan p=0.2'; may be given often (docs/faults.md)`)
-	cmd.Flags().Uint64Var(&o.seed, "fault-seed", 1, "what the chances of faults are drawn from: the same seed, the same faults")
+		`what goes wrong, such as 'throttle caller=plan p=0.2'; can be repeated (docs/faults.md)`)
+	cmd.Flags().Uint64Var(&o.seed, "fault-seed", 1, "seed of the random choices of faults: the same rules with the same seed "+
+		"affect the same calls")
 	cmd.Flags().BoolVar(&o.once, "once", false, "end when the cluster is Ready, instead of staying up")
 	cmd.Flags().BoolVar(&o.empty, "empty", false, "start the account without drover, to try make bootstrap and make deploy in it")
 	cmd.MarkFlagsMutuallyExclusive("empty", "demo")

@@ -29,7 +29,7 @@ type Fact struct {
 	// Pinned reports whether the spec opts out of rollouts of releases. Paused reports whether the spec is paused.
 	Pinned bool `json:"pinned,omitempty"`
 	Paused bool `json:"paused,omitempty"`
-	// Busy is true while an execution works on the cluster. Unready is true in the phases Stopped, Failed and Deleted.
+	// Busy reports whether an execution works on the cluster. Unready reports whether its phase is Stopped, Failed or Deleted.
 	Busy    bool `json:"busy,omitempty"`
 	Unready bool `json:"unready,omitempty"`
 	// Opening is the window of the cluster; nil is always open.

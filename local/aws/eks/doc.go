@@ -29,7 +29,8 @@
 //     users. The access policies AmazonEKSClusterAdminPolicy, AdminPolicy, EditPolicy, ViewPolicy and AdminViewPolicy grant
 //     permissions. Policies are RBAC bindings to the groups eks:access-policy:*, and on AWS an invisible authorizer. Only
 //     AuthenticationMode API.
-//   - Add-ons: a part of AWS's catalog, which DescribeAddonVersions returns. They are real Deployments and DaemonSets with the real
+//   - Add-ons: a part of AWS's catalog, which DescribeAddonVersions returns. A version that the catalog does not have for the cluster's
+//     Kubernetes version is refused, at creation and at update. They are real Deployments and DaemonSets with the real
 //     image names. Those that need nodes are ACTIVE when their pods are available, and DEGRADED after 15 minutes of simulated work
 //     without. Then the scheduler must have rejected a pod, or no pod became available for two real minutes, because the programs
 //     that start pods are real and may be slow on a busy machine. Nodes are NotReady until vpc-cni or the self-managed CNI runs.
