@@ -158,7 +158,7 @@ func TestBefore(t *testing.T) {
 		require.Equal(t, 1, group.InService)
 		require.Empty(t, group.Outdated)
 		require.Len(t, group.Instances, 1)
-		require.Equal(t, w.plan.Before.Spec.Pools[0].ImageID, f.Started[group.Instances[0]])
+		require.Equal(t, w.plan.Before.Spec.Pools[0].ImageID, f.ImageOfInstance[group.Instances[0]])
 		for _, id := range slices.Concat(group.Subnets, f.ControlPlane.Subnets) {
 			require.Positive(t, f.Subnets[id].Free, id)
 		}
