@@ -114,7 +114,7 @@ type Section struct {
 	Sequence int64 `json:"sequence"`
 	// Assignments of the members that have started, in the order of the plan. A cluster of an ended run keeps its last one.
 	Assignments []Assignment `json:"assignments,omitempty"`
-	// Watches has at most one entry: until when the cell observes its clusters every five minutes.
+	// Watches has at most one entry: until when the cell observes its clusters every four to six minutes.
 	Watches []Watch `json:"watches,omitempty"`
 	// Overrides are the freezes that the run ignores.
 	Overrides []string `json:"overrides,omitempty"`

@@ -386,7 +386,7 @@ func TestDeprecatedAPIs(t *testing.T) {
 		require.Equal(t, target, insight.KubernetesVersion)
 		require.NotEmpty(t, insight.Recommendation)
 		require.Less(t, f.ReadAt.Sub(f.InsightsRefreshed), 10*time.Minute)
-		require.Equal(t, []preflight.Deprecation{{API: "/apis/flowcontrol.apiserver.k8s.io/v1beta3/flowschemas", Gone: target}},
+		require.Equal(t, []preflight.Deprecation{{API: "/apis/flowcontrol.apiserver.k8s.io/v1beta3/flowschemas", RemovedIn: target}},
 			insight.Deprecations)
 		found := preflight.Before(f, w.plan)
 		i = slices.IndexFunc(found, func(c status.Check) bool { return c.Name == preflight.DeprecatedAPIs })
