@@ -193,7 +193,7 @@ func (a *account) call(name string) error {
 	return a.failing[name]
 }
 
-// readAt records a call that changes nothing, and returns its error.
+// read records a call that changes nothing, and returns its error.
 func (a *account) read(name string) error {
 	a.reads[name]++
 	return a.failing[name]

@@ -157,7 +157,7 @@ func (w *world) result(where string, err error) {
 	w.check(f(number), false, "%s: %s", where, text)
 }
 
-// count adds the counts of a checker to those of the world.
+// countChecks adds the counts of a checker to those of the world.
 func (w *world) countChecks(checks map[string]int) {
 	w.observed.Lock()
 	defer w.observed.Unlock()

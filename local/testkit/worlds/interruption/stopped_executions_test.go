@@ -55,7 +55,7 @@ func TestDeletionAfterItsExecutionStopped(t *testing.T) {
 	}
 }
 
-// or a roll at a time, which is drift only when it is late.
+// The execution of a roll is stopped. The roll that is not made is drift only when it is late.
 func TestRollAfterItsExecutionStopped(t *testing.T) {
 	t.Run("just now", func(t *testing.T) {
 		rollIsStopped(t, (*life).Sweep, func(in *status.Condition) { require.Nil(t, in, "a roll that is not late is no drift") })

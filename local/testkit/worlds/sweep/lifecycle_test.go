@@ -38,7 +38,7 @@ func instances(t *testing.T, a *harness.Account) map[string][]string {
 	return by
 }
 
-// executions of a machine.
+// executionsOf returns the executions of a machine.
 func executionsOf(a *harness.Account, machine string) []states.Execution {
 	var found []states.Execution
 	for _, x := range a.States.Executions() {
