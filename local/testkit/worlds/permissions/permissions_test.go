@@ -107,6 +107,9 @@ func (p permission) beyond() bool {
 	return beyond[p.action] != "" || beyond[p.role+" "+p.action] != ""
 }
 
+// onlyLogged reports whether only a log shows that the permission is missing.
+func (p permission) onlyLogged() bool { return onlyLogged[p.role+" "+p.action] != "" }
+
 // kind returns the kind of resource of a permission, or the service of a linked role.
 func (p permission) kind() string {
 	parts := strings.SplitN(p.on, ":", 6)
@@ -229,7 +232,8 @@ type lifeResult struct {
 	// refused calls of drover. denied reports whether the removed permission would have allowed one of them.
 	refused []string
 	denied  bool
-	// reported is all that users see: notices, statuses and failures. log is only for the reader of a failed test.
+	// reported is all that users see: notices, statuses and failures. log has the histories of executions if the life failed, or if only
+	// logs show that the permission is missing.
 	reported, log string
 	// state is the final state of each object.
 	state    map[string]string
@@ -315,10 +319,13 @@ func live(t *testing.T, run func(*life), less permission) (out lifeResult) {
 			}
 		}
 		out.reported, out.state = l.ends()
-		out.log = l.Log() + l.histories()
+		out.log = l.Log()
 		p.mu.Lock()
 		out.failures = p.failures
 		p.mu.Unlock()
+		if len(out.failures) > 0 || less.onlyLogged() {
+			out.log += l.histories()
+		}
 	})
 	out.took = time.Since(began)
 	return out
@@ -482,7 +489,7 @@ func isMissed(t *testing.T, runs map[string]lifeResult, p permission) bool {
 			if !l.denied {
 				continue
 			}
-			if l.complains() || onlyLogged[p.role+" "+p.action] != "" && (p.role == cloudFormation || mentionsDenial(l.log)) {
+			if l.complains() || p.onlyLogged() && (p.role == cloudFormation || mentionsDenial(l.log)) {
 				return true
 			}
 			// The difference proves the need only if it never occurs with all permissions.
