@@ -424,7 +424,7 @@ var hiddenMessages = map[string]string{
 	"shared/preflight/":                      "each has the name of its check: TestRunbookHasEveryCheck",
 	"shared/releases/":                       "each has the name of its check: TestRunbookHasEveryCheck",
 	"shared/rollout/":                        "problems of a rollout name the file and the field; answers to decisions: docs/fleet.md",
-	"shared/render/":                         "errors of a spec that validation should have found: Internal",
+	"shared/render/":                         "errors of a spec that validation should have found: SpecInvalid; ErrNoRelayCode: Internal",
 	"shared/store/":                          "errors of reads and writes: Transient, Internal",
 	"shared/specs/":                          "causes within other messages",
 	"events/notices.go":                      "detail types of events",

@@ -54,7 +54,7 @@ func (p *Planner) updateRelay(w *work, changes plan.Plan) (updated bool, err err
 	}
 	w.desired.Relay = p.Relay
 	if w.rendered, err = render.Render(w.desired); err != nil {
-		return false, &Stop{status.ReasonSpecInvalid, err.Error()}
+		return false, renderError(err)
 	}
 	return true, nil
 }

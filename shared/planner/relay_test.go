@@ -220,6 +220,15 @@ func TestRelayCode(t *testing.T) {
 		require.Empty(t, d.lookups)
 	})
 
+	t.Run("is not blamed on the spec if drover has none", func(t *testing.T) {
+		d := &deployedCluster{cluster: withSpec(t), stacks: map[string]stack.Deployed{}}
+		d.plan(t, "one", privateSpec)
+		p := d.planner()
+		p.State, p.Stacks, p.Groups, p.EKS, p.Functions, p.Relay = d, d, d, d, functionsOf{d}, render.RelayCode{}
+		_, err := p.Plan(t.Context(), Request{Cluster: "demo"})
+		require.ErrorIs(t, err, render.ErrNoRelayCode)
+	})
+
 	t.Run("is not written if the file is another", func(t *testing.T) {
 		d := &deployedCluster{cluster: withSpec(t), stacks: map[string]stack.Deployed{}}
 		o := d.plan(t, "one", privateSpec)

@@ -66,9 +66,18 @@ func (p *Planner) render(ctx context.Context, w work, in Request, spec *api.Clus
 		return w, err
 	}
 	if w.rendered, err = render.Render(w.desired); err != nil {
-		return w, &Stop{status.ReasonSpecInvalid, err.Error()}
+		return w, renderError(err)
 	}
 	return w, nil
+}
+
+// renderError returns the error of planning for one of rendering. The spec is at fault, unless drover's deployment is damaged: that is a
+// failure, which is retried.
+func renderError(err error) error {
+	if errors.Is(err, render.ErrNoRelayCode) {
+		return err
+	}
+	return &Stop{status.ReasonSpecInvalid, err.Error()}
 }
 
 // candidateStacks lists the stacks that the cluster may have by name: those of its spec and, for an execution, those that its status

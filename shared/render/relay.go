@@ -3,7 +3,7 @@ package render
 // The relay: the function through which drover reaches an API endpoint that is not open to everyone.
 
 import (
-	"fmt"
+	"errors"
 	"regexp"
 	"strings"
 
@@ -41,6 +41,10 @@ func (c RelayCode) String() string {
 	return c.Architecture + "/" + c.SHA256
 }
 
+// ErrNoRelayCode is the error for a cluster with a relay if the code is unknown. Then the deployment of drover is damaged. The spec is not
+// at fault.
+var ErrNoRelayCode = errors.New("the deployed drover has no code for relays: deploy drover again")
+
 // Key of the code in the state bucket.
 func (c RelayCode) Key() string { return names.RelayCode(c.SHA256) }
 
@@ -64,7 +68,7 @@ func newRelayParams(cell Cell, cluster *api.Cluster, code RelayCode) (*relayPara
 		return nil, nil
 	}
 	if _, found := ParseRelayCode(code.String()); !found {
-		return nil, fmt.Errorf("spec.controlPlane.endpoint: the endpoint is not open to everyone, and the code of its relay is unknown: %q", code)
+		return nil, ErrNoRelayCode
 	}
 	name := names.Relay(cluster.Metadata.Name)
 	arn := func(service, resource string) string {

@@ -15,7 +15,7 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// Render renders a cluster. Every error names the field or the stack at fault, and is fixed in the spec.
+// Render renders a cluster. Every error names the field or the stack at fault, and is fixed in the spec, except ErrNoRelayCode.
 func Render(in Cluster) (*Output, error) {
 	versions, err := load()
 	if err != nil {
