@@ -14,7 +14,7 @@ const (
 	ClusterSpecRejected = "Cluster Spec Rejected"
 	// ClusterDrift: a cluster drifted in a new way, or is in sync again.
 	ClusterDrift = "Cluster Drift"
-	// ClusterNodeChange: a node needs attention. Its drain is blocked, or it did not join.
+	// ClusterNodeChange: a node needs attention. Its drain is blocked, it is unreachable, or it did not join.
 	ClusterNodeChange = "Cluster Node Change"
 	// ReleaseVerdict: a release or the channels were checked, with a new result.
 	ReleaseVerdict = "Release Verdict"
@@ -71,7 +71,7 @@ type UpgradeChange struct {
 	FromVersion string `json:"fromVersion,omitempty"`
 	To          string `json:"to,omitempty"`
 	ToVersion   string `json:"toVersion,omitempty"`
-	// Origin is what requested the upgrade: Spec, Channel, At, Command or Rollback.
+	// Origin is what requested the upgrade: Spec, Channel, At, Rollout, Command or Rollback.
 	Origin string `json:"origin,omitempty"`
 	// At is when a scheduled upgrade begins.
 	At *time.Time `json:"at,omitempty"`
@@ -116,7 +116,7 @@ type NodeChange struct {
 
 // Verdict is the detail of ReleaseVerdict.
 type Verdict struct {
-	// Restore is a release's name, or "channels".
+	// Release is the name of a release, or "channels".
 	Release string `json:"release"`
 	// Version is the S3 version that was checked. It is empty if the object was deleted.
 	Version string `json:"version,omitempty"`

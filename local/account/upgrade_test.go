@@ -201,7 +201,7 @@ func TestScheduledUpgrade(t *testing.T) {
 		require.True(t, sounds(t, others))
 		return true
 	})
-	// For drains in flight the upgrade checks after 5 seconds, 20, 80 and 320.
+	// For drains in flight the upgrade checks as backoff.StepCalls says.
 	s := cloud.awaitWithin(t, 3*patience, name, "upgraded", func(s status.Status) bool { return s.Upgrade.Ended != nil })
 	for _, n := range nodesOf(t, name) {
 		require.NotContains(t, before, instanceOf(n), "old nodes are removed at the end")

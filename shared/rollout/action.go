@@ -15,7 +15,7 @@ type Action interface{ action() }
 // Assign sets the desired state of a cluster, or withdraws it.
 type Assign struct{ Assignment }
 
-// Watch makes a cell observe its clusters every five minutes until a time.
+// Watch makes a cell observe its clusters every four to six minutes (lookEvery of the sweep) until a time.
 type Watch struct {
 	Cell  string    `json:"cell"`
 	Until time.Time `json:"until"`

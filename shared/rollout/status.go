@@ -87,10 +87,10 @@ type StageStatus struct {
 	// Counts are numbers of members by state.
 	Counts         map[State]int `json:"counts"`
 	MaxConcurrency int           `json:"maxConcurrency"`
+	MaxFailures    int           `json:"maxFailures"`
 	// Failed counts failed and blocked members that share the budget of MaxFailures.
-	MaxFailures int       `json:"maxFailures"`
-	Failed      int       `json:"failed"`
-	Began       time.Time `json:"began,omitzero"`
+	Failed int       `json:"failed"`
+	Began  time.Time `json:"began,omitzero"`
 	// SoakUntil is when the soak ends if nothing interrupts it.
 	SoakUntil time.Time `json:"soakUntil,omitzero"`
 	Passed    time.Time `json:"passed,omitzero"`

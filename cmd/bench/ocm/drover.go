@@ -52,7 +52,7 @@ spec:
 	return d, nil
 }
 
-// Next reports the facts and ticks. Facts that did not change are reported every five minutes, as the sweep makes drover do.
+// Next reports the facts and ticks. Facts that did not change are reported every five minutes: the sweep looks every four to six.
 func (d *droverRun) Next(now time.Time) (start []*cluster, done bool, err error) {
 	for i := range d.run.Members {
 		m := &d.run.Members[i]

@@ -79,7 +79,7 @@ func upgradeLine(u status.Upgrade, lines func(string) string, now time.Time) str
 		fmt.Fprintf(&b, ", ended %s, took %s", view.Relative(now, *u.Ended), u.Ended.Sub(*u.Started).Round(time.Second))
 	case u.Started != nil:
 		fmt.Fprintf(&b, ", began %s", view.Relative(now, *u.Started))
-	case u.At != nil && u.Phase == status.UpgradeScheduled: // the sweep starts it, every five minutes
+	case u.At != nil && u.Phase == status.UpgradeScheduled: // the sweep starts it
 		fmt.Fprintf(&b, ", %s (%s), within five minutes", view.Relative(now, *u.At), u.At.UTC().Format("2006-01-02 15:04 UTC"))
 	case u.At != nil:
 		fmt.Fprintf(&b, ", due %s", view.Relative(now, *u.At))

@@ -38,8 +38,8 @@ type StatusLister interface {
 // SpecCache holds the statuses that need no action, for MissedSpecs.
 type SpecCache struct {
 	handled etagCache
-	// retained are the ETags of old statuses, by key, that are not those of deleted clusters.
-	mu       sync.Mutex
+	mu      sync.Mutex
+	// retained are the ETags of old statuses, by key, that are not those of deleted clusters. mu guards them.
 	retained map[string]string
 }
 
