@@ -4,8 +4,8 @@ package events
 type Rollout struct {
 	// Rollout is the one to evaluate. Without it the function evaluates each active run.
 	Rollout string `json:"rollout,omitempty"`
-	// Audit also plans each rollout of the specs bucket again, and finds uploads without an event.
-	Audit bool `json:"audit,omitempty"`
+	// PlanAll also plans each rollout of the specs bucket again, and finds uploads without an event. It is no audit of clusters.
+	PlanAll bool `json:"audit,omitempty"`
 }
 
 // ObservedPhases are the phases in notices of clusters and of upgrades after which the function fleet observes the cluster. Other phases

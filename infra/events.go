@@ -1,7 +1,7 @@
 package main
 
-// The EventBridge rules that start drover on events of S3, CloudFormation and Auto Scaling, and the schedules of the sweep. EventBridge
-// delivers at least once. It drops an event that it cannot deliver within the retry policy, so every target has the dead-letter queue.
+// The EventBridge rules that start drover on events of AWS and of its own bus, and its schedules. EventBridge delivers at least once. It
+// drops an event that it cannot deliver within the retry policy, so every target has the dead-letter queue.
 
 import (
 	"fmt"
@@ -146,7 +146,7 @@ func newEvents(scope constructs.Construct, f functions, m machines, n notices) {
 	}))
 
 	newFleetEvents(scope, f, n)
-	newSweep(scope, f, n)
+	newSchedules(scope, f, n)
 }
 
 // newFleetEvents has the function fleet observe a cluster again when drover notifies of a change of it that may change a fact. The sweep
@@ -205,8 +205,9 @@ func everyMinutes(period time.Duration) string {
 	return fmt.Sprintf("rate(%.0f minutes)", period.Minutes())
 }
 
-// newSweep schedules the sweep. A lost event delays work by at most its period of two minutes.
-func newSweep(scope constructs.Construct, f functions, n notices) {
+// newSchedules schedules the sweep, the audit, and the planning of all rollouts. A lost event delays work by at most the sweep's period of
+// two minutes, except that of a rollout without a run: see backoff.RolloutPlanPeriod.
+func newSchedules(scope constructs.Construct, f functions, n notices) {
 	group := awsscheduler.NewCfnScheduleGroup(scope, jsii.String("Schedules"), &awsscheduler.CfnScheduleGroupProps{
 		Name: jsii.String("drover"),
 	})
@@ -232,7 +233,7 @@ func newSweep(scope constructs.Construct, f functions, n notices) {
 		// The sweep evaluates active runs.
 		{
 			id: "RolloutAuditSchedule", name: names.Function("rollout-audit"), description: "Plans all rollouts again",
-			rate: everyMinutes(backoff.RolloutAuditPeriod), function: "rollout", input: `{"audit":true}`,
+			rate: everyMinutes(backoff.RolloutPlanPeriod), function: "rollout", input: `{"audit":true}`,
 		},
 	} {
 		awsscheduler.NewCfnSchedule(scope, jsii.String(schedule.id), &awsscheduler.CfnScheduleProps{

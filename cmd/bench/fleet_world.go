@@ -235,7 +235,7 @@ func (w *cellWorld) schedules() {
 		w.invoke("fleet", []byte(`{"audit":true}`), startTakes)
 		return nil
 	})
-	every(backoff.RolloutAuditPeriod, func(context.Context) error {
+	every(backoff.RolloutPlanPeriod, func(context.Context) error {
 		w.invoke("rollout", []byte(`{"audit":true}`), startTakes)
 		return nil
 	})

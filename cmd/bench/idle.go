@@ -61,7 +61,7 @@ func measureIdleFleet(ctx context.Context, r *report, alarms int) (own map[int]f
 			s := w.spent[function]
 			parts = append(parts, fmt.Sprintf("%s %.0f calls, $%.3f", function, s.invocations/months, s.dollars()/months))
 		}
-		scheduled := monthHours * time.Hour.Seconds() / backoff.RolloutAuditPeriod.Seconds() * schedulePrice
+		scheduled := monthHours * time.Hour.Seconds() / backoff.RolloutPlanPeriod.Seconds() * schedulePrice
 		total := w.total()
 		own[size] = (total.dollars()-w.spent["sweep"].dollars())/months + scheduled
 		r.add(fmt.Sprintf("idle deployment with %d clusters: of these, for rollouts", size),

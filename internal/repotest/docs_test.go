@@ -3,6 +3,7 @@ package repotest
 // The tests that docs/reliability.md and docs/upgrades.md name must exist.
 
 import (
+	"encoding/json"
 	"fmt"
 	"io/fs"
 	"os"
@@ -183,6 +184,18 @@ func TestArchitectureCounts(t *testing.T) {
 	page, err := os.ReadFile("docs/architecture.md")
 	require.NoError(t, err)
 	require.Contains(t, string(page), fmt.Sprintf("%d functions, %d state machines", len(functions), len(machines)))
+}
+
+// docs/before-you-begin.md states how many of the account's roles drover takes.
+func TestNumberOfRoles(t *testing.T) {
+	t.Chdir(root)
+	golden, err := os.ReadFile("infra/testdata/identities.json")
+	require.NoError(t, err)
+	var identities struct{ Roles map[string]any }
+	require.NoError(t, json.Unmarshal(golden, &identities))
+	page, err := os.ReadFile("docs/before-you-begin.md")
+	require.NoError(t, err)
+	require.Contains(t, string(page), fmt.Sprintf("drover itself takes %d roles in each region.", len(identities.Roles)))
 }
 
 // The page describes each event, with a sample of it.

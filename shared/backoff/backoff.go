@@ -72,11 +72,11 @@ var Retries = []time.Duration{15 * time.Minute, time.Hour, 4 * time.Hour, 12 * t
 
 // SweepPeriod is the time between two sweeps. A lost event delays work by at most that, if sweeps are punctual. Messages and pages promise
 // the work of a sweep within five minutes, which is two periods and a delay of the schedule. AuditPeriod is the time between two audits,
-// RolloutAuditPeriod that between two audits of rollouts.
+// RolloutPlanPeriod that between two times at which the function rollout plans every rollout again.
 const (
-	SweepPeriod        = 2 * time.Minute
-	AuditPeriod        = 15 * time.Minute
-	RolloutAuditPeriod = 30 * time.Minute
+	SweepPeriod       = 2 * time.Minute
+	AuditPeriod       = 15 * time.Minute
+	RolloutPlanPeriod = 30 * time.Minute
 )
 
 // Repeats returns the latest time, counted from its start, at which the audit acts on something that has lasted for elapsed. The audit acts

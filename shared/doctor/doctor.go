@@ -113,8 +113,10 @@ func (r *report) run(clusters []Cluster) {
 		r.checkOffered(clusters)
 	case PrincipalsExist:
 		r.principals(clusters)
-	default:
+	case VPCQuota, GatewayQuota, AddressQuota, NATGatewayQuota, ClusterQuota, RoleQuota, ProviderQuota, OnDemandQuota, SpotQuota:
 		r.quotas(clusters)
+	default:
+		panic("no case for the check " + r.name)
 	}
 }
 

@@ -26,7 +26,7 @@ func (t *ticking) decide() {
 		if _, applied := t.r.Decided[d.Name]; applied {
 			continue // another version of the same object
 		}
-		applied, message := t.apply(d)
+		applied, message := t.applyToRun(d)
 		t.r.Decided[d.Name] = Answer{Version: d.Version, Applied: applied, Message: message}
 	}
 }
@@ -44,8 +44,8 @@ func rankOf(d Decided) int {
 	return 0
 }
 
-// apply applies a decision. It reports whether the decision had its effect, and what that is, or why there is none.
-func (t *ticking) apply(d Decided) (applied bool, message string) {
+// applyToRun applies a decision to the active run. It reports whether the decision had its effect, and what that is, or why there is none.
+func (t *ticking) applyToRun(d Decided) (applied bool, message string) {
 	if !d.Spec.Verb.Brakes() && d.Spec.Plan != t.r.Plan {
 		return false, fmt.Sprintf("it names the plan %.12s: the run has the plan %.12s", d.Spec.Plan, t.r.Plan)
 	}

@@ -82,8 +82,8 @@ func (d *decider) answer(ctx context.Context, judge *polls, of, decision string,
 			return nil, ends
 		}
 		if !time.Now().Before(deadline) {
-			return nil, fmt.Errorf("there is no answer to the decision %s after %s: its event may be lost; the sweep reads it within five minutes "+
-				"during a run, and the audit otherwise: `drover rollout history %s` shows the answer", decision, timeout, of)
+			return nil, fmt.Errorf("there is no answer to the decision %s after %s: its event may be lost; drover reads it within five minutes "+
+				"during a run, and otherwise within 30: `drover rollout history %s` shows the answer", decision, timeout, of)
 		}
 		if err := sleep(ctx, watchInterval); err != nil {
 			return nil, err

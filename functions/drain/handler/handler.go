@@ -82,7 +82,7 @@ func (h *Handler) Handle(ctx context.Context, in events.DrainRequest) (events.Dr
 		if err != nil { // the hook has time left, so the drain continues
 			logging.From(ctx).Warn("heartbeat failed", "instance", in.EC2InstanceID, "error", err.Error())
 		} else if !waits {
-			result := endedResult(drain.Gone, "the instance is not waiting at the hook")
+			result := resultOf(drain.Gone, "the instance is not waiting at the hook")
 			if p, err := poolOf(in.Lifecycle); err == nil {
 				h.recordProgress(ctx, node{pool: p, instance: in.EC2InstanceID}, result)
 			}
@@ -94,18 +94,18 @@ func (h *Handler) Handle(ctx context.Context, in events.DrainRequest) (events.Dr
 	switch {
 	case errors.As(err, &unreachable):
 		// A cluster that does not answer keeps its nodes.
-		result = endedResult(drain.Remaining, err.Error())
+		result = resultOf(drain.Remaining, err.Error())
 		return h.continueLater(ctx, in, n, result), nil
 	case err != nil:
 		return events.DrainResult{}, err
 	case result.Outcome != "":
 		return h.end(ctx, in, n, result)
 	case in.Restore && h.isTerminating(ctx, in, n):
-		return endedResult(drain.Done, "the instance is terminating: the drain of its terminate hook continues"), nil
+		return resultOf(drain.Done, "the instance is terminating: the drain of its terminate hook continues"), nil
 	case in.Restore:
-		result = endedResult(drain.Done, "the node is schedulable again")
+		result = resultOf(drain.Done, "the node is schedulable again")
 		if err := n.cluster.Restore(ctx, n.name, false); err != nil {
-			return h.continueLater(ctx, in, n, endedResult(drain.Remaining, err.Error())), nil
+			return h.continueLater(ctx, in, n, resultOf(drain.Remaining, err.Error())), nil
 		}
 		h.recordProgress(ctx, n, result)
 		return result, nil
@@ -223,7 +223,7 @@ func (h *Handler) find(ctx context.Context, in events.DrainRequest) (node, event
 		n.instance = in.InstanceID
 		n.pool, err = h.Groups.PoolOfInstance(ctx, n.instance)
 		if err == nil && n.pool.Cluster == "" {
-			return n, endedResult(drain.Gone, n.instance+" belongs to no pool of drover"), nil
+			return n, resultOf(drain.Gone, n.instance+" belongs to no pool of drover"), nil
 		}
 	case in.Cluster != "" && in.Instance != "":
 		n.instance = in.Instance
@@ -234,29 +234,29 @@ func (h *Handler) find(ctx context.Context, in events.DrainRequest) (node, event
 			n.instance, err = n.cluster.InstanceOf(ctx, in.Node)
 		}
 		if err == nil && n.instance == "" {
-			return n, endedResult(events.DrainRefused, "cluster "+in.Cluster+" has no node "+in.Node+" that runs on an instance"), nil
+			return n, resultOf(events.DrainRefused, "cluster "+in.Cluster+" has no node "+in.Node+" that runs on an instance"), nil
 		}
 		if err == nil {
 			n.pool, err = h.Groups.PoolOfInstance(ctx, n.instance)
 		}
 	default:
-		return n, endedResult(events.DrainRefused,
+		return n, resultOf(events.DrainRefused,
 			`the input names no node: {"cluster": …, "node": …} or {"cluster": …, "instance": …}`), nil
 	}
 	if err == nil && in.Cluster != "" && n.pool.Cluster != in.Cluster {
-		return n, endedResult(events.DrainRefused, n.instance+" belongs to no pool of cluster "+in.Cluster), nil
+		return n, resultOf(events.DrainRefused, n.instance+" belongs to no pool of cluster "+in.Cluster), nil
 	}
 	if err == nil && n.cluster == nil {
 		n.cluster, err = h.open(ctx, n.pool.Cluster)
 	}
 	if errors.Is(err, pool.ErrNoCluster) {
-		return n, endedResult(drain.Gone, err.Error()), nil
+		return n, resultOf(drain.Gone, err.Error()), nil
 	}
 	if err == nil {
 		n.name, err = h.nodeOf(ctx, n)
 	}
 	if err == nil && n.name == "" {
-		return n, endedResult(drain.Gone, n.instance+" has no node: it never joined, or the node was removed"), nil
+		return n, resultOf(drain.Gone, n.instance+" has no node: it never joined, or the node was removed"), nil
 	}
 	return n, events.DrainResult{}, err
 }
@@ -328,7 +328,7 @@ func (h *Handler) reportForced(ctx context.Context, n node, pod string) {
 	}
 }
 
-// endedResult returns the result of a drain that is over.
-func endedResult(outcome drain.Outcome, message string) events.DrainResult {
+// resultOf returns a result without counts of pods.
+func resultOf(outcome drain.Outcome, message string) events.DrainResult {
 	return events.DrainResult{DrainReport: drain.Report{Outcome: outcome, Message: message}}
 }

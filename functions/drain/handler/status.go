@@ -77,6 +77,7 @@ func nodeStatus(n node, result events.DrainResult) status.Node {
 		Blocked: result.Blocked, Pending: result.Pending, EstimateSeconds: result.EstimateSeconds,
 	}
 	switch {
+	// A drain that continues has pods or volumes left. Without any, the slice could not reach or read the cluster.
 	case result.Left == 0 && result.Volumes == 0:
 		node.State = status.NodeUnreachable
 	case len(result.Blocked) > 0 && result.Evicted == 0 && result.Terminating == 0:

@@ -88,7 +88,7 @@ func (f *fixture) outcome() string {
 }
 
 // TestKilledBetweenAnyTwoCalls kills the function before each of its calls, in each step of a scenario. Then the event comes again, or only
-// the audit does. Either must leave what an undisturbed step leaves.
+// that of the schedule does. Either must leave what an undisturbed step leaves.
 func TestKilledBetweenAnyTwoCalls(t *testing.T) {
 	f, kills := newFixture(t, "a", "b"), 0
 	for i, step := range scenario() {
@@ -96,7 +96,7 @@ func TestKilledBetweenAnyTwoCalls(t *testing.T) {
 		before := f.clone()
 		require.NoError(t, f.deliver(key))
 		want := f.outcome()
-		for _, again := range []string{key, "audit"} {
+		for _, again := range []string{key, "plan all"} {
 			for kill := 1; ; kill++ {
 				f := before.clone()
 				f.kill = kill

@@ -183,10 +183,10 @@ func (f *fixture) upload(key, body string) error {
 	return f.deliver(key)
 }
 
-// deliver delivers the S3 event of a key. Without one it ticks. The key audit is an audit.
+// deliver delivers the S3 event of a key. Without one it ticks. The key "plan all" is the schedule's event.
 func (f *fixture) deliver(key string) error {
 	var in handler.Input
-	if in.Audit = key == "audit"; !in.Audit {
+	if in.PlanAll = key == "plan all"; !in.PlanAll {
 		in.Detail.Object.Key = key
 	}
 	return f.handle(in)

@@ -99,7 +99,7 @@ func (h *Handler) concernedRollouts(ctx context.Context, in Input) ([]string, er
 		return nil, h.State.UpdateUnread(ctx, h.Specs)
 	case in.Rollout.Rollout != "":
 		return []string{in.Rollout.Rollout}, nil
-	case in.Audit:
+	case in.PlanAll:
 		if err := h.publish(ctx, nil, nil); err != nil {
 			return nil, err
 		}

@@ -200,7 +200,7 @@ func TestPlanning(t *testing.T) {
 		require.NoError(t, f.upload(names.Rollout("next"), file("next", "", "a")))
 		require.Contains(t, f.status("next").Message, "not known yet")
 		f.report()
-		require.NoError(t, f.handle(handler.Input{Rollout: events.Rollout{Audit: true}}))
+		require.NoError(t, f.handle(handler.Input{Rollout: events.Rollout{PlanAll: true}}))
 		require.Equal(t, rollout.StatusPlanned, f.status("next").State)
 	})
 	t.Run("uses the stages of another rollout", func(t *testing.T) {
@@ -214,7 +214,7 @@ func TestPlanning(t *testing.T) {
 		f := newFixture(t, "a")
 		require.NoError(t, f.upload(names.Rollout("next"), file("next", "", "a")))
 		f.specs.Delete(names.Rollout("next"))
-		require.NoError(t, f.handle(handler.Input{Rollout: events.Rollout{Audit: true}}), "the event was lost")
+		require.NoError(t, f.handle(handler.Input{Rollout: events.Rollout{PlanAll: true}}), "the event was lost")
 		require.Equal(t, rollout.StatusDeleted, f.status("next").State)
 	})
 	t.Run("of a file that never existed", func(t *testing.T) {
@@ -237,12 +237,12 @@ func TestAutomaticStart(t *testing.T) {
 		require.Equal(t, []string{"a Started", "b Waiting Stage"}, f.members("next"))
 		return f
 	}
-	audit := func(f *fixture) { require.NoError(t, f.handle(handler.Input{Rollout: events.Rollout{Audit: true}})) }
+	planAll := func(f *fixture) { require.NoError(t, f.handle(handler.Input{Rollout: events.Rollout{PlanAll: true}})) }
 	t.Run("does not repeat an aborted run", func(t *testing.T) {
 		f := begin(t)
 		f.decide("stop", api.VerbAbort, "")
 		f.pass(f.hasEnded("next"))
-		audit(f)
+		planAll(f)
 		require.EqualValues(t, 1, f.record("next").Number)
 		require.NoError(t, f.upload(names.Rollout("next"), file("next", auto, "a", "b , maxFailures: 1")))
 		require.EqualValues(t, 2, f.record("next").Number, "the file is another")
@@ -250,14 +250,14 @@ func TestAutomaticStart(t *testing.T) {
 	t.Run("follows for clusters that joined", func(t *testing.T) {
 		f := begin(t)
 		f.pass(f.hasEnded("next"))
-		audit(f)
+		planAll(f)
 		require.EqualValues(t, 1, f.record("next").Number)
 		f.clusters["c"] = &cluster{
 			labels: map[string]string{"stage": "a"}, outcome: rollout.AttemptDone,
 			release: upgrade.Target{Release: "r1", SHA256: f.sha("r1"), KubernetesVersion: "1.35"},
 		}
 		f.report()
-		audit(f)
+		planAll(f)
 		require.EqualValues(t, 2, f.record("next").Number)
 		require.Equal(t, []string{"c Started"}, f.members("next"))
 	})

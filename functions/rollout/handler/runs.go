@@ -129,7 +129,7 @@ func (e *evaluation) begin(ctx context.Context) error {
 		if e.record.Running() != nil {
 			return nil // the others are the run's
 		}
-		applied, message, err := e.apply(ctx, d)
+		applied, message, err := e.applyWithoutRun(ctx, d)
 		if err != nil {
 			return err
 		}
@@ -161,8 +161,8 @@ func (e *evaluation) begin(ctx context.Context) error {
 	return nil
 }
 
-// apply applies a decision without an active run.
-func (e *evaluation) apply(ctx context.Context, d rollout.Decided) (applied bool, message string, err error) {
+// applyWithoutRun applies a decision while no run is active. A Start begins one. See applyToRun of package rollout for an active run.
+func (e *evaluation) applyWithoutRun(ctx context.Context, d rollout.Decided) (applied bool, message string, err error) {
 	r := e.record
 	switch d.Spec.Verb {
 	case api.VerbStart:

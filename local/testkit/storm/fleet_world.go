@@ -74,16 +74,16 @@ func fleetApps(r *rand.Rand, clusters int) map[string][]apiserver.App {
 // scheduleRollouts runs the function rollout on its schedules.
 func (w *world) scheduleRollouts(stop, done chan struct{}) {
 	defer close(done)
-	tickAt, auditAt := w.began.Add(backoff.SweepPeriod+17*time.Second), w.began.Add(backoff.RolloutAuditPeriod+31*time.Second)
+	tickAt, planAt := w.began.Add(backoff.SweepPeriod+17*time.Second), w.began.Add(backoff.RolloutPlanPeriod+31*time.Second)
 	for {
 		select {
-		case <-time.After(time.Until(earlier(tickAt, auditAt))):
+		case <-time.After(time.Until(earlier(tickAt, planAt))):
 			if w.turns.take("schedule of rollouts"); w.over() {
 				return
 			}
 			in := events.Rollout{}
-			if in.Audit = auditAt.Before(tickAt); in.Audit {
-				auditAt = auditAt.Add(backoff.RolloutAuditPeriod)
+			if in.PlanAll = planAt.Before(tickAt); in.PlanAll {
+				planAt = planAt.Add(backoff.RolloutPlanPeriod)
 			} else {
 				tickAt = tickAt.Add(backoff.SweepPeriod)
 			}
