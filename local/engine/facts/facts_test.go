@@ -33,7 +33,7 @@ func TestParse(t *testing.T) {
 	for _, e := range All() {
 		require.True(t, all.Other(e.Fact), e.Fact)
 	}
-	_, err = Parse("key-tags,weather")
-	require.ErrorContains(t, err, `"weather" is no open fact: give all or some of key-tags,`)
+	_, err = Parse("key-tags,key-color")
+	require.ErrorContains(t, err, `"key-color" is no open fact: give all or some of key-tags,`)
 	require.False(t, Readings(nil).Other(KeyTags), "no readings are strict")
 }

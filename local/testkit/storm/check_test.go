@@ -55,7 +55,7 @@ func quiet() plot {
 // violation of these worlds shows by then, so they do not wait for maxSettleTime.
 const longerThanOperators = 4 * patience
 
-// terminations is weather in which the events of instances to drain are lost.
+// terminations is the rule of a fault: the events of instances to drain are lost.
 const terminations = `drop event="EC2 Instance-terminate Lifecycle Action"`
 
 // instead replaces a function, or runs before it.

@@ -19,8 +19,8 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// kindsOfRelayWeather write rules about the relay of a cluster. Throttles for an hour outlast the retries of every machine.
-var kindsOfRelayWeather = []func(r *rand.Rand, cluster string) string{
+// randomRelayFaults write rules about the relay of a cluster. Throttles for an hour outlast the retries of every machine.
+var randomRelayFaults = []func(r *rand.Rand, cluster string) string{
 	func(r *rand.Rand, cluster string) string {
 		return fmt.Sprintf("throttle service=lambda cluster=%s p=%.2f", cluster, 0.05+r.Float64()/2)
 	},
@@ -79,7 +79,7 @@ func makePrivate(seed uint64, p *plot) {
 			})
 		}
 		for range r.IntN(3) {
-			p.faultRules = append(p.faultRules, kindsOfRelayWeather[r.IntN(len(kindsOfRelayWeather))](r, cluster))
+			p.faultRules = append(p.faultRules, randomRelayFaults[r.IntN(len(randomRelayFaults))](r, cluster))
 		}
 	}
 	p.sortActs()

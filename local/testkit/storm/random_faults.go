@@ -7,8 +7,9 @@ import (
 	"math/rand/v2"
 )
 
-// kindsOfWeather write rules, one for each kind.
-var kindsOfWeather = []func(*rand.Rand) string{
+// randomFaults write rules, each of one kind of fault. A new entry would change other worlds, also those of
+// recorded traces: put it into addRecent.
+var randomFaults = []func(*rand.Rand) string{
 	func(r *rand.Rand) string {
 		return fmt.Sprintf("throttle caller=%s p=%.2f", caller(r), 0.05+r.Float64()/3)
 	},
@@ -71,7 +72,7 @@ func caller(r *rand.Rand) string {
 // someFaultRules returns a few rules.
 func someFaultRules(r *rand.Rand) (rules []string) {
 	for range r.IntN(4) {
-		rules = append(rules, kindsOfWeather[r.IntN(len(kindsOfWeather))](r))
+		rules = append(rules, randomFaults[r.IntN(len(randomFaults))](r))
 	}
 	return rules
 }

@@ -15,8 +15,8 @@ import (
 // firstRecent is the first seed of these worlds. The recorded traces are of earlier ones.
 const firstRecent = 1000
 
-// addRecent adds to a plot: private clusters, endpoints that are closed outside drover, the removal of drover, and an hour at the account's
-// Lambda limit.
+// addRecent adds to a plot: private clusters, endpoints that are closed outside drover, the removal of drover, an hour at the account's
+// Lambda limit, recreated roles, permissions that KMS learns late, and a reading of each open fact.
 func addRecent(seed uint64, p *plot) {
 	if seed < firstRecent {
 		return

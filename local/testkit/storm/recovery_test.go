@@ -22,7 +22,7 @@ import (
 const changeTime = 30 * time.Minute
 
 // replaceNode returns a cluster of one pool whose node is replaced at changed.
-func replaceNode(weather ...string) plot {
+func replaceNode(faultRules ...string) plot {
 	first := wish{
 		name: "c0", minor: firstMinor, pools: []wishedPool{{name: "a", min: 1, max: 3, timeout: time.Hour, onTimeout: "Wait", surge: 1}},
 	}
@@ -31,7 +31,7 @@ func replaceNode(weather ...string) plot {
 	second.pools[0].motd = 1
 	return plot{
 		acts: []act{{cluster: "c0", what: "create", spec: &first}, {at: changeTime, cluster: "c0", what: "replace", spec: &second}},
-		last: map[string]*wish{"c0": &second}, faultRules: weather, calmFor: time.Hour,
+		last: map[string]*wish{"c0": &second}, faultRules: faultRules, calmFor: time.Hour,
 		apps: map[string][]apiserver.App{
 			"c0": {{Name: "web", Replicas: 3, MaxUnavailable: 1, Start: 20 * time.Second, Stop: 5 * time.Second, Grace: 30 * time.Second}},
 		},
@@ -49,47 +49,47 @@ func TestRecovery(t *testing.T) {
 	end := func(lasts time.Duration) time.Duration { return lasts - 30*time.Second + quick }
 	tests := []struct {
 		fault   string
-		weather string // begins half a minute before the change
+		rule    string // begins half a minute before the change
 		failure *failure
 		// byHand means that an operator must act, as the runbook describes. lost means that an instance is lost a quarter of
 		// an hour later. befalls is another event at that time.
 		byHand, lost bool
 		befalls      func(*world)
-		// later is when the weather begins after the change, instead of before it.
+		// later is when the rule applies after the change, instead of before it.
 		later, within time.Duration
 	}{
 		{fault: "none", within: quick},
-		{fault: "every event is lost for 10 minutes, including those of schedules", weather: "drop for=10m", within: end(10 * time.Minute)},
-		{fault: "every event comes twice for 10 minutes", weather: "duplicate for=10m", within: end(10 * time.Minute)},
-		{fault: "every event is 5 minutes late for 10 minutes", weather: "reorder=5m for=10m", within: end(10 * time.Minute)},
-		{fault: "every call is throttled for 5 minutes", weather: "throttle for=5m", within: end(5 * time.Minute)},
-		{fault: "every call fails with 500 for 5 minutes", weather: "error for=5m", within: end(5 * time.Minute)},
-		{fault: "every call takes 3 seconds longer for 10 minutes", weather: "latency=3s for=10m", within: end(10 * time.Minute)},
-		{fault: "every conditional write meets a race (409) for 2 minutes", weather: "conflict=409 for=2m", within: end(2 * time.Minute)},
-		{fault: "the answers to all conditional writes are lost for 2 minutes", weather: "conflict=412 for=2m", within: end(2 * time.Minute)},
-		{fault: "plan dies before its third call", weather: "crash-before=3 caller=plan count=1", within: quick},
-		{fault: "change dies after its third call", weather: "crash-after=3 caller=change count=1", within: quick},
-		{fault: "every function dies at any call, one time in ten, for 10 minutes", weather: "crash-after p=0.1 for=10m",
+		{fault: "every event is lost for 10 minutes, including those of schedules", rule: "drop for=10m", within: end(10 * time.Minute)},
+		{fault: "every event comes twice for 10 minutes", rule: "duplicate for=10m", within: end(10 * time.Minute)},
+		{fault: "every event is 5 minutes late for 10 minutes", rule: "reorder=5m for=10m", within: end(10 * time.Minute)},
+		{fault: "every call is throttled for 5 minutes", rule: "throttle for=5m", within: end(5 * time.Minute)},
+		{fault: "every call fails with 500 for 5 minutes", rule: "error for=5m", within: end(5 * time.Minute)},
+		{fault: "every call takes 3 seconds longer for 10 minutes", rule: "latency=3s for=10m", within: end(10 * time.Minute)},
+		{fault: "every conditional write meets a race (409) for 2 minutes", rule: "conflict=409 for=2m", within: end(2 * time.Minute)},
+		{fault: "the answers to all conditional writes are lost for 2 minutes", rule: "conflict=412 for=2m", within: end(2 * time.Minute)},
+		{fault: "plan dies before its third call", rule: "crash-before=3 caller=plan count=1", within: quick},
+		{fault: "change dies after its third call", rule: "crash-after=3 caller=change count=1", within: quick},
+		{fault: "every function dies at any call, one time in ten, for 10 minutes", rule: "crash-after p=0.1 for=10m",
 			within: end(10 * time.Minute)},
-		{fault: "converge is stopped", weather: "kill machine=converge count=1", within: quick},
+		{fault: "converge is stopped", rule: "kill machine=converge count=1", within: quick},
 		{fault: "converge is stopped while the nodes are replaced",
-			weather: `kill machine=converge state="Change pool stack" count=1`, within: quick},
-		{fault: "join-node is stopped", weather: "kill machine=join-node count=1", within: quick},
-		{fault: "drain-node is stopped", weather: "kill machine=drain-node count=1", within: quick},
-		{fault: "the API server is down for 10 minutes", weather: "api-server-down=10m count=1", within: 10*time.Minute + quick},
-		{fault: "the account is at its Lambda limit for an hour", weather: "lambda-limit for=1h", within: end(time.Hour)},
-		{fault: "the account is at its Lambda limit for 45 minutes, while a node boots", weather: "lambda-limit for=45m", later: 50 * time.Second,
+			rule: `kill machine=converge state="Change pool stack" count=1`, within: quick},
+		{fault: "join-node is stopped", rule: "kill machine=join-node count=1", within: quick},
+		{fault: "drain-node is stopped", rule: "kill machine=drain-node count=1", within: quick},
+		{fault: "the API server is down for 10 minutes", rule: "api-server-down=10m count=1", within: 10*time.Minute + quick},
+		{fault: "the account is at its Lambda limit for an hour", rule: "lambda-limit for=1h", within: end(time.Hour)},
+		{fault: "the account is at its Lambda limit for 45 minutes, while a node boots", rule: "lambda-limit for=45m", later: 50 * time.Second,
 			within: 50*time.Second + 45*time.Minute + quick},
 		// CloudFormation waits for signals for an hour, and then rolls the update back. drover repeats it.
-		{fault: "the account is at its Lambda limit for an hour, while a node boots", weather: "lambda-limit for=1h", later: 50 * time.Second,
+		{fault: "the account is at its Lambda limit for an hour, while a node boots", rule: "lambda-limit for=1h", later: 50 * time.Second,
 			within: 50*time.Second + time.Hour + quick},
 		{fault: "the new launch template fails", failure: &failure{"update", "AWS::EC2::LaunchTemplate", 1}, within: quick},
 		{fault: "the group's update fails", failure: &failure{"update", "AWS::AutoScaling::AutoScalingGroup", 1}, within: quick},
 		// After failed launches Auto Scaling pauses for up to eight minutes.
-		{fault: "EC2 launches no instances for 20 minutes", weather: "launch-fails for=20m", within: 28 * time.Minute},
-		{fault: "the new node's kubelet is newer than the control plane", weather: "kubelet-version=v1.39.1-eks-1 count=1",
+		{fault: "EC2 launches no instances for 20 minutes", rule: "launch-fails for=20m", within: 28 * time.Minute},
+		{fault: "the new node's kubelet is newer than the control plane", rule: "kubelet-version=v1.39.1-eks-1 count=1",
 			within: quick},
-		{fault: "an instance is lost, until another is in service", weather: "instance-lost count=1", lost: true, within: quick},
+		{fault: "an instance is lost, until another is in service", rule: "instance-lost count=1", lost: true, within: quick},
 		{fault: "the add-ons' stack is deleted outside drover, until it is there again",
 			befalls: func(w *world) { w.deleteStack(deletedStack) }, within: quick},
 		{fault: "a Node is deleted outside drover, until another instance is in service",
@@ -99,7 +99,7 @@ func TestRecovery(t *testing.T) {
 	}
 	shown := map[faults.Kind]bool{faults.UpdateFails: true} // of upgrades, below
 	for _, test := range tests {
-		kind, _, _ := strings.Cut(strings.ReplaceAll(test.weather, "=", " "), " ")
+		kind, _, _ := strings.Cut(strings.ReplaceAll(test.rule, "=", " "), " ")
 		shown[faults.Kind(kind)] = true
 	}
 	for _, kind := range faults.Kinds() {
@@ -109,7 +109,7 @@ func TestRecovery(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.fault, func(t *testing.T) {
 			var p plot
-			if p = replaceNode(); test.weather != "" {
+			if p = replaceNode(); test.rule != "" {
 				after := changeTime - 30*time.Second
 				if test.later > 0 {
 					after = changeTime + test.later
@@ -117,9 +117,9 @@ func TestRecovery(t *testing.T) {
 				if test.lost {
 					after = changeTime + 15*time.Minute
 				}
-				p = replaceNode(test.weather + " after=" + after.String())
+				p = replaceNode(test.rule + " after=" + after.String())
 			}
-			if strings.HasPrefix(test.weather, string(faults.LambdaLimit)) {
+			if strings.HasPrefix(test.rule, string(faults.LambdaLimit)) {
 				p.calmFor = 2 * time.Hour
 			}
 			if test.failure != nil {
@@ -195,8 +195,8 @@ func TestRecoveryOfUpgrades(t *testing.T) {
 	// planned limits an upgrade without faults: EKS takes eight minutes, its insights one, and a node boots and another drains.
 	const planned = 12 * time.Minute
 	tests := []struct {
-		fault   string
-		weather string // begins half a minute before the upgrade
+		fault string
+		rule  string // begins half a minute before the upgrade
 		// at schedules the upgrade. blocked adds a budget that allows no disruption for hours after the checks passed.
 		at, blocked bool
 		onTimeout   string
@@ -205,11 +205,11 @@ func TestRecoveryOfUpgrades(t *testing.T) {
 		within time.Duration
 	}{
 		{fault: "none", within: planned},
-		{fault: "EKS fails the control plane's update", weather: "update-fails count=1", byHand: true},
-		{fault: "the upgrade machine is stopped in the middle", weather: `kill machine=upgrade state="Verify the step" count=1`, byHand: true},
+		{fault: "EKS fails the control plane's update", rule: "update-fails count=1", byHand: true},
+		{fault: "the upgrade machine is stopped in the middle", rule: `kill machine=upgrade state="Verify the step" count=1`, byHand: true},
 		{fault: "none; the upgrade has a time", at: true, within: planned},
 		{fault: "the event of the sweep's schedule at that time is lost", at: true,
-			weather: `drop event="Scheduled Event" count=1`, within: planned + quick},
+			rule: `drop event="Scheduled Event" count=1`, within: planned + quick},
 		{fault: "a budget allows nothing, and the pool says Force", blocked: true, onTimeout: "Force", within: 80 * time.Minute},
 		{fault: "a budget allows nothing, and the pool says Continue", blocked: true, onTimeout: "Continue", within: 80 * time.Minute},
 		{fault: "a budget allows nothing, and the pool says Wait", blocked: true, byHand: true},
@@ -218,8 +218,8 @@ func TestRecoveryOfUpgrades(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.fault, func(t *testing.T) {
 			p := replaceNode()
-			if test.weather != "" {
-				p.faultRules = []string{fmt.Sprintf("%s after=%s", test.weather, changeTime-30*time.Second)}
+			if test.rule != "" {
+				p.faultRules = []string{fmt.Sprintf("%s after=%s", test.rule, changeTime-30*time.Second)}
 			}
 			first := p.acts[0].spec
 			if first.pools[0].timeout = 30 * time.Minute; test.onTimeout != "" {
@@ -251,7 +251,7 @@ func TestRecoveryOfUpgrades(t *testing.T) {
 			}
 			o := run(t, 1, p, false)
 			require.Empty(t, o.Violations, story(o))
-			require.Equal(t, test.weather == "", struck == 0, "it struck")
+			require.Equal(t, test.rule == "", struck == 0, "it struck")
 			if test.byHand {
 				require.Equal(t, 1, o.Acts["nudge"], strings.Join(o.Story, "\n"))
 				fmt.Fprintf(&table, "| %s | when an operator starts it again |\n", test.fault)

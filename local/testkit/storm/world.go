@@ -375,6 +375,7 @@ func (w *world) live() {
 		if err != nil {
 			w.t.Fatalf("%s: %v", rule, err)
 		}
+		// "weather" means faults. The recorded traces contain this text and the one below: see TestTraces.
 		w.record("weather: %s", rule)
 	}
 	w.Converge(unknownCluster)

@@ -33,10 +33,10 @@ type rolledPool struct {
 
 // rollPlot is the plot of a seed.
 type rollPlot struct {
-	uploads []rollUpload
-	apps    []apiserver.App
-	weather []string
-	waits   bool // CloudFormation waits for terminate hooks
+	uploads    []rollUpload
+	apps       []apiserver.App
+	faultRules []string
+	waits      bool // CloudFormation waits for terminate hooks
 }
 
 // rollUpload is a spec, and the acts after it.
@@ -113,7 +113,7 @@ func plotRolls(seed uint64) rollPlot {
 		fmt.Sprintf("kill machine=drain-node p=%.2f count=%d", r.Float64()/6+0.02, 1+r.IntN(3)),
 	} {
 		if r.IntN(3) == 0 {
-			p.weather = append(p.weather, rule)
+			p.faultRules = append(p.faultRules, rule)
 		}
 	}
 	return p

@@ -118,7 +118,7 @@ func rollAtRandom(t *testing.T, seed uint64) {
 	defer stop()
 
 	for n, upload := range plot.uploads {
-		for _, rule := range plot.weather {
+		for _, rule := range plot.faultRules {
 			lives.AddFault(t, bad, rule)
 		}
 		version := l.upload(upload)
