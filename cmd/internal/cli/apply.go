@@ -136,8 +136,8 @@ func applyRelease(ctx context.Context, out io.Writer, c *Cell, m manifest, watch
 	if watch {
 		timeout = verdictWatchTimeout
 	}
-	judge := polls{report: func(text string) { fmt.Fprintln(out, text) }, strict: !watch}
-	verdict, err := awaitVerdict(ctx, &judge, c.Specs, c.State, m, timeout)
+	polls := polls{report: func(text string) { fmt.Fprintln(out, text) }, strict: !watch}
+	verdict, err := awaitVerdict(ctx, &polls, c.Specs, c.State, m, timeout)
 	switch {
 	case err != nil && watch:
 		return err
@@ -179,7 +179,7 @@ type (
 )
 
 // awaitVerdict waits for the verdict on an uploaded release or on the channels. It returns nil if there is none in time.
-func awaitVerdict(ctx context.Context, judge *polls, specs uploads, state verdicts, m manifest, timeout time.Duration) (
+func awaitVerdict(ctx context.Context, polls *polls, specs uploads, state verdicts, m manifest, timeout time.Duration) (
 	*status.ReleaseStatus, error) {
 	version := ""
 	for deadline := time.Now().Add(timeout); ; {
@@ -187,7 +187,7 @@ func awaitVerdict(ctx context.Context, judge *polls, specs uploads, state verdic
 		if errors.Is(err, errReplaced) {
 			return nil, err
 		}
-		if ends := judge.next(ctx, err); ends != nil {
+		if ends := polls.next(ctx, err); ends != nil {
 			return nil, ends
 		}
 		if verdict != nil || !time.Now().Before(deadline) {

@@ -23,10 +23,10 @@ func applyFleet(ctx context.Context, out io.Writer, c *Cell, m manifest, watch b
 	if watch {
 		timeout = verdictWatchTimeout
 	}
-	judge := polls{report: func(text string) { fmt.Fprintln(out, text) }, strict: !watch}
+	polls := polls{report: func(text string) { fmt.Fprintln(out, text) }, strict: !watch}
 	switch {
 	case m.decision != nil:
-		return applyDecision(ctx, out, c.decider(), &judge, m, timeout)
+		return applyDecision(ctx, out, c.decider(), &polls, m, timeout)
 	case m.freeze != nil:
 		if err := c.upload(ctx, out, m); err != nil {
 			return err
@@ -42,7 +42,7 @@ func applyFleet(ctx context.Context, out io.Writer, c *Cell, m manifest, watch b
 	if err := c.upload(ctx, out, m); err != nil {
 		return err
 	}
-	s, err := awaitPlan(ctx, &judge, c.State, full, time.Now().Truncate(time.Second), timeout)
+	s, err := awaitPlan(ctx, &polls, c.State, full, time.Now().Truncate(time.Second), timeout)
 	switch {
 	case err != nil && watch:
 		return err
@@ -77,7 +77,7 @@ func (c *Cell) upload(ctx context.Context, out io.Writer, m manifest) error {
 }
 
 // applyDecision uploads the file of a decision. A decision applies once, so its name must be new.
-func applyDecision(ctx context.Context, out io.Writer, d *decider, judge *polls, m manifest, timeout time.Duration) error {
+func applyDecision(ctx context.Context, out io.Writer, d *decider, polls *polls, m manifest, timeout time.Duration) error {
 	of := m.decision.Spec.Rollout
 	old, err := d.state.DecisionAnswer(ctx, of, m.name)
 	switch {
@@ -91,17 +91,17 @@ func applyDecision(ctx context.Context, out io.Writer, d *decider, judge *polls,
 		return err
 	}
 	fmt.Fprintf(out, "uploaded %s to s3://%s/%s\n", m.file, d.specs.Name(), m.key)
-	return printAnswer(ctx, out, d, judge, of, m.name, max(timeout, answerTimeout))
+	return printAnswer(ctx, out, d, polls, of, m.name, max(timeout, answerTimeout))
 }
 
 // awaitPlan waits for the plan of an uploaded rollout, or for the problems of one that was uploaded after a time. It returns nil if there
 // is neither in time.
-func awaitPlan(ctx context.Context, judge *polls, state *store.State, full *api.Rollout, after time.Time, timeout time.Duration) (
+func awaitPlan(ctx context.Context, polls *polls, state *store.State, full *api.Rollout, after time.Time, timeout time.Duration) (
 	*rollout.Status, error) {
 	want := rollout.SpecDigest(full)
 	for deadline := time.Now().Add(timeout); ; {
 		s, found, err := pollPlan(ctx, state, full.Metadata.Name, want, after)
-		if ends := judge.next(ctx, err); ends != nil {
+		if ends := polls.next(ctx, err); ends != nil {
 			return nil, ends
 		}
 		if found {

@@ -52,8 +52,8 @@ func TestAwaitVerdict(t *testing.T) {
 			})
 			from := time.Now().Add(after)
 			reads := &failingReads{specs, state, from, from.Add(outage)}
-			judge := polls{report: func(text string) { lines = append(lines, text) }, strict: strict}
-			verdict, err = awaitVerdict(t.Context(), &judge, reads, reads, m, 90*time.Second)
+			polls := polls{report: func(text string) { lines = append(lines, text) }, strict: strict}
+			verdict, err = awaitVerdict(t.Context(), &polls, reads, reads, m, 90*time.Second)
 			time.Sleep(time.Minute) // until the verdict is written
 		})
 		return verdict, lines, err

@@ -69,7 +69,7 @@ func (c *Cell) Decide(ctx context.Context, spec api.DecisionSpec) (message strin
 }
 
 // answer waits for the answer to a decision.
-func (d *decider) answer(ctx context.Context, judge *polls, of, decision string, timeout time.Duration) (*rollout.DecisionAnswer, error) {
+func (d *decider) answer(ctx context.Context, polls *polls, of, decision string, timeout time.Duration) (*rollout.DecisionAnswer, error) {
 	for deadline := time.Now().Add(timeout); ; {
 		answer, err := d.state.DecisionAnswer(ctx, of, decision)
 		if err == nil {
@@ -78,7 +78,7 @@ func (d *decider) answer(ctx context.Context, judge *polls, of, decision string,
 		if errors.Is(err, store.ErrNotFound) {
 			err = nil
 		}
-		if ends := judge.next(ctx, err); ends != nil {
+		if ends := polls.next(ctx, err); ends != nil {
 			return nil, ends
 		}
 		if !time.Now().Before(deadline) {

@@ -79,13 +79,13 @@ drains of its nodes, and errors of drover's functions. An execution that began b
 
 // showEvents prints a cluster's history. When followed, it prints new entries until ctx ends.
 func showEvents(ctx context.Context, out io.Writer, h eventSource, followed bool) error {
-	judge := followPolls(out)
+	polls := followPolls(out)
 	for {
 		found, err := h.Read(ctx)
 		if followed && ctx.Err() != nil {
 			return nil
 		}
-		if err := judge.next(ctx, err); err != nil {
+		if err := polls.next(ctx, err); err != nil {
 			return err
 		}
 		for _, e := range found {

@@ -166,8 +166,8 @@ func TestApplyDecisionOnce(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, h.state.PutDecisionAnswer(t.Context(), rollout.DecisionAnswer{Rollout: "kubernetes-1.37", Decision: "approve-prod",
 		Answer: rollout.Answer{Applied: true, Message: "the stage may begin"}}))
-	judge := polls{report: func(string) {}}
-	err = applyDecision(t.Context(), &strings.Builder{}, h.decider, &judge, m, time.Second)
+	polls := polls{report: func(string) {}}
+	err = applyDecision(t.Context(), &strings.Builder{}, h.decider, &polls, m, time.Second)
 	require.ErrorContains(t, err, "was answered before: the stage may begin; a decision applies once: give this one another name")
 	require.Empty(t, h.uploaded)
 	d, err := diffDecision(t.Context(), h.state, m)
@@ -225,8 +225,8 @@ func TestPlansOfUploads(t *testing.T) {
 	s.Problems = []rollout.Problem{{File: "rollouts/kubernetes-1.37.yaml", Message: "there is no such release"}}
 	require.True(t, poll("another spec", decisionNow))
 	require.False(t, poll("another spec", decisionNow.Add(time.Second)), "the problem is of the file before")
-	judge := polls{report: func(string) {}}
-	late, err := awaitPlan(t.Context(), &judge, h.state, full, decisionNow.Add(time.Second), 0)
+	polls := polls{report: func(string) {}}
+	late, err := awaitPlan(t.Context(), &polls, h.state, full, decisionNow.Add(time.Second), 0)
 	require.NoError(t, err)
 	require.Equal(t, "there is no such release", late.Problems[0].Message, "the same problem as before")
 }

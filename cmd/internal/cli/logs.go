@@ -81,14 +81,14 @@ const ingestionDelay = 2 * time.Minute
 
 // showLogs prints lines, the oldest first. If followed is true, it continues with new lines until ctx ends.
 func showLogs(ctx context.Context, out io.Writer, logs *functionLogs, chosen []string, since time.Time, followed bool) error {
-	seen, judge := map[string]bool{}, followPolls(out)
+	seen, polls := map[string]bool{}, followPolls(out)
 	for {
 		began := time.Now()
 		lines, err := logs.readAll(ctx, chosen, since)
 		if followed && ctx.Err() != nil {
 			return nil
 		}
-		if err := judge.next(ctx, err); err != nil {
+		if err := polls.next(ctx, err); err != nil {
 			return err
 		}
 		if err == nil {
@@ -119,9 +119,9 @@ func newFunctionLogs(c *Cell, cluster string) *functionLogs {
 }
 
 // readAll reads the lines of several functions since a time.
-func (l *functionLogs) readAll(ctx context.Context, functions []string, since time.Time) (lines []logLine, err error) {
+func (f *functionLogs) readAll(ctx context.Context, functions []string, since time.Time) (lines []logLine, err error) {
 	for _, function := range functions {
-		found, err := l.read(ctx, function, since)
+		found, err := f.read(ctx, function, since)
 		if err != nil {
 			return nil, err
 		}
@@ -178,7 +178,7 @@ func (l logLine) text() string {
 // read returns the lines of a function about the cluster, the oldest first. A function that never ran has no log group.
 // https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_FilterLogEvents.html
 func (f *functionLogs) read(ctx context.Context, function string, since time.Time) ([]logLine, error) {
-	group := "/aws/lambda/" + names.Function(function)
+	group := names.FunctionLogs(function)
 	pages := cloudwatchlogs.NewFilterLogEventsPaginator(f.client, &cloudwatchlogs.FilterLogEventsInput{
 		LogGroupName: &group, StartTime: aws.Int64(since.UnixMilli()),
 	})

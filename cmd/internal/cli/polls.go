@@ -11,7 +11,7 @@ import (
 // maxOutage is how long all polls may fail until a watch ends.
 const maxOutage = time.Minute
 
-// polls judges the polls of a watch. One that fails is reported, and the watch continues.
+// polls decides after each poll whether a watch continues. A failed poll is reported.
 type polls struct {
 	// report prints a line.
 	report func(text string)

@@ -234,13 +234,13 @@ func decide(ctx context.Context, out io.Writer, d *decider, spec api.DecisionSpe
 		about = fmt.Sprintf(" for the plan %.12s", spec.Plan)
 	}
 	fmt.Fprintf(out, "uploaded the decision %s%s\n", name, about)
-	judge := polls{report: func(text string) { fmt.Fprintln(out, text) }}
-	return printAnswer(ctx, out, d, &judge, spec.Rollout, name, answerTimeout)
+	polls := polls{report: func(text string) { fmt.Fprintln(out, text) }}
+	return printAnswer(ctx, out, d, &polls, spec.Rollout, name, answerTimeout)
 }
 
 // printAnswer waits for the answer to a decision and prints it. A refusal is an error.
-func printAnswer(ctx context.Context, out io.Writer, d *decider, judge *polls, of, name string, timeout time.Duration) error {
-	answer, err := d.answer(ctx, judge, of, name, timeout)
+func printAnswer(ctx context.Context, out io.Writer, d *decider, polls *polls, of, name string, timeout time.Duration) error {
+	answer, err := d.answer(ctx, polls, of, name, timeout)
 	if err != nil {
 		return err
 	}

@@ -143,8 +143,8 @@ func TestDecisions(t *testing.T) {
 	})
 	t.Run("no answer is an error that says where it will be", func(t *testing.T) {
 		h := newHub(t, rollout.Answer{})
-		judge := polls{report: func(string) {}}
-		_, err := h.decider.answer(t.Context(), &judge, "k", "none", 0)
+		polls := polls{report: func(string) {}}
+		_, err := h.decider.answer(t.Context(), &polls, "k", "none", 0)
 		require.ErrorContains(t, err, "there is no answer to the decision none")
 		require.ErrorContains(t, err, "drover rollout history k")
 	})

@@ -341,7 +341,7 @@ func (seen seenRun) older(s *rollout.Status) bool {
 func watchRollout(ctx context.Context, w io.Writer, state *store.State, name string, seen seenRun) error {
 	show := view.NewProgress(w)
 	defer show.End()
-	judge := polls{report: func(text string) { show.Say("%s", text) }, strict: true}
+	polls := polls{report: func(text string) { show.Say("%s", text) }, strict: true}
 	printed := map[string]string{}
 	say := func(key, text string) {
 		if printed[key] != text {
@@ -352,7 +352,7 @@ func watchRollout(ctx context.Context, w io.Writer, state *store.State, name str
 	followed := int64(0)
 	for {
 		s, err := readRollout(ctx, state, name)
-		if ends := judge.next(ctx, err); ends != nil {
+		if ends := polls.next(ctx, err); ends != nil {
 			return ends
 		}
 		if err == nil && !seen.older(s) {

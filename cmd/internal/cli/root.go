@@ -2,9 +2,13 @@
 // call AWS with the credentials of the caller. It does not run the local account: `drover local` starts the program
 // drover-local, which uses this package for its demo.
 //
-// A command is in the file of its name, and the verbs of rollout are in rollout_decide.go. Other files hold what several commands use:
+// A command is in the file of its name; fleet why is in fleet_why.go, and each subcommand of rollout in rollout_SUBCOMMAND.go. Other files
+// hold what several commands use:
 //   - the account: cell.go opens it; access.go explains a cluster that refuses the caller; polls.go survives failed reads.
 //   - files: manifest.go and files.go read specs, releases and channels; fleet_files.go those of fleets; warnings.go.
+//   - rollouts: rollout_decide.go has the verbs, such as start and approve; decisions.go uploads what they decide and waits for
+//     the answers; apply_fleet.go and diff_fleet.go are apply, delete and diff for rollouts, freezes and decisions;
+//     ui_rollouts.go is their part of the page.
 //   - the status: status_view.go shows a cluster or the table of all; status_live.go refreshes it with what package live
 //     reads; status_upgrade.go and status_unread.go show those parts; status_watch.go prints changes until the work ends.
 //   - the history: history.go merges uploads, executions (history_executions.go), stacks (history_stacks.go) and errors in

@@ -59,7 +59,7 @@ func (u Upload) superseded(s status.Status) bool {
 func watchStatus(ctx context.Context, w io.Writer, c *Cell, name string, u Upload) error {
 	show := view.NewProgress(w)
 	defer show.End()
-	judge := polls{report: func(text string) { show.Say("%s", text) }, strict: u == AnyUpload}
+	polls := polls{report: func(text string) { show.Say("%s", text) }, strict: u == AnyUpload}
 	printed := map[string]string{}
 	// sayAs prints a text if its subject is new. A text with a time differs each second.
 	sayAs := func(key, subject, text string) {
@@ -77,7 +77,7 @@ func watchStatus(ctx context.Context, w io.Writer, c *Cell, name string, u Uploa
 			}
 			err = nil // drover has not written it yet
 		}
-		if ends := judge.next(ctx, err); ends != nil {
+		if ends := polls.next(ctx, err); ends != nil {
 			return ends
 		}
 		if err != nil {

@@ -142,7 +142,7 @@ func watchUpgrade(ctx context.Context, w io.Writer, c *Cell, cluster, execution 
 		}
 	}
 	machine := sfn.NewFromConfig(c.cfg)
-	judge := polls{report: func(text string) { show.Say("%s", text) }}
+	polls := polls{report: func(text string) { show.Say("%s", text) }}
 	for {
 		// The execution is read first, so that the status has its last write.
 		x, err := machine.DescribeExecution(ctx, &sfn.DescribeExecutionInput{ExecutionArn: &execution})
@@ -150,7 +150,7 @@ func watchUpgrade(ctx context.Context, w io.Writer, c *Cell, cluster, execution 
 		if err == nil {
 			s, err = readStatus(ctx, c, cluster)
 		}
-		if ends := judge.next(ctx, err); ends != nil {
+		if ends := polls.next(ctx, err); ends != nil {
 			return ends
 		}
 		if err != nil {

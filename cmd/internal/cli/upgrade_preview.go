@@ -84,7 +84,7 @@ func PreviewUpgrade(ctx context.Context, out io.Writer, c *Cell, clusters *kube.
 	blocks := preflight.Blocks(checks)
 	if caller.denied == nil {
 		if blocks {
-			return fmt.Errorf("the upgrade of %s is blocked: checks failed; fix the checks listed above", in.Cluster)
+			return fmt.Errorf("the upgrade of %s is blocked: fix what the checks above found", in.Cluster)
 		}
 		return nil
 	}
@@ -93,7 +93,7 @@ func PreviewUpgrade(ctx context.Context, out io.Writer, c *Cell, clusters *kube.
 		return err
 	}
 	if blocks {
-		return fmt.Errorf("the upgrade of %s is blocked: checks failed; fix the checks listed above. And %s", in.Cluster, denied.text)
+		return fmt.Errorf("the upgrade of %s is blocked: fix what the checks above found; and %s", in.Cluster, denied.text)
 	}
 	return denied
 }

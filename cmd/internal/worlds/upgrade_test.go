@@ -64,7 +64,7 @@ func previewAnUpgrade(ctx context.Context, t *testing.T, config *rest.Config, bl
 		require.Contains(t, printed, "drained/frozen")
 	}
 	if strings.Contains(printed, " blocks: ") {
-		require.ErrorContains(t, err, "is blocked: checks failed; fix the checks listed above")
+		require.ErrorContains(t, err, "is blocked: fix what the checks above found")
 		return
 	}
 	require.NoError(t, err, printed)
