@@ -201,7 +201,7 @@ func TestDeadLetterAlarm(t *testing.T) {
 var errKilled = &wire.Error{Code: "ServiceUnavailable", Message: "killed", Status: 503}
 
 // While a cluster changes, each function is killed in its first call and then in its third, one round after the other.
-// The change completes without help. (Package harness kills them at every single call.)
+// The change completes without help. (Package local/testkit/worlds/interruption kills them at every single call.)
 func TestKilledFunctions(t *testing.T) {
 	const name = "mortal"
 	cloud.retire(t, name)

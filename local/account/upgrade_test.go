@@ -1,7 +1,7 @@
 package account
 
-// Upgrades of real control planes with workloads: one that the schedule starts, and one that EKS fails. Package harness
-// tests upgrades with many more faults.
+// Upgrades of real control planes with workloads: one that the schedule starts, and one that EKS fails. Package
+// local/testkit/worlds/upgrade tests upgrades with many more faults.
 
 import (
 	"context"

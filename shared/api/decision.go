@@ -19,9 +19,9 @@ type DecisionSpec struct {
 	// Plan is the digest of the plan to which the decision applies: 64 hex digits. It is required, except for Pause, Abort and Reject. These
 	// apply to any plan.
 	Plan string `json:"plan,omitempty" rule:"format=sha256"`
-	// Verb is the action. Start begins a run. Approve opens a gate. Pause and Abort end new starts, Abort for the rest of the run. Reject
-	// halts the run. Resume ends a pause or a halt. Retry gives failed and blocked members another attempt. Skip takes members out. Rollback
-	// returns the members of a stage to their previous release. Override makes the run ignore a freeze.
+	// Verb is the action. Start begins a run. Approve opens a gate. Pause stops new starts until Resume. Abort stops them for the rest of
+	// the run. Reject halts the run. Resume ends a pause or a halt. Retry gives failed and blocked members another attempt. Skip takes
+	// members out. Rollback returns the members of a stage to their previous release. Override makes the run ignore a freeze.
 	Verb Verb `json:"verb" rule:"enum=Start,Approve,Pause,Abort,Reject,Resume,Retry,Skip,Rollback,Override"`
 	// Stage of the plan, such as prod/eu-west-1/1. Required for Approve. Default for Rollback: the open stage.
 	Stage string `json:"stage,omitempty" rule:"format=stage-path"`

@@ -15,7 +15,8 @@ type Facts struct {
 	Zones map[string]string
 	// Subnets of existing networks, by id.
 	Subnets map[string]Subnet
-	// PublicSubnets are those of Subnets that have a route to an internet gateway. drover itself does not read them, and has nil.
+	// PublicSubnets are those of Subnets that have a route to an internet gateway. Only drover doctor reads them: the
+	// function plan has nil.
 	PublicSubnets map[string]bool
 	// Concurrency is how many invocations of Lambda may run at the same time. Unreserved is how many of them no function reserves.
 	Concurrency, Unreserved int
@@ -24,7 +25,7 @@ type Facts struct {
 	// Principals are the IAM roles and users of the account that access entries name, by ARN. The value is the ARN of the role or user with
 	// that name, or "" if there is none.
 	Principals map[string]string
-	// Deployment is what the account has for drover itself. drover itself does not read it, and has nil.
+	// Deployment is what the account has for drover itself. Only drover doctor reads it: the function plan has nil.
 	Deployment *Deployment
 	// Unread says, by check, why its facts could not be read: the caller may not make a call.
 	Unread map[string]string

@@ -65,7 +65,7 @@ type Status struct {
 	Accepted *Upload `json:"accepted,omitempty"`
 	// ObservedVersion is the S3 version of the spec that was last read, valid or not.
 	ObservedVersion string `json:"observedVersion,omitempty"`
-	// Release and TemplateVersion as resolved from that spec.
+	// Release and TemplateVersion as last planned: of the spec that applies, or of the release that overrides it.
 	Release         string `json:"release,omitempty"`
 	TemplateVersion string `json:"templateVersion,omitempty"`
 	// KubernetesVersion of the control plane; absent while there is none.

@@ -77,7 +77,7 @@ func (p Fleet) Run(ctx context.Context) error {
 	return errors.Join(p.run(ctx), p.Functions.Start(ctx, names.Function("rollout"), []byte("{}")))
 }
 
-// Look observes clusters whose upgrades have just ended. If it could, it starts the function fleet for each.
+// Look observes clusters whose upgrades have just ended. It starts the function fleet for each cluster whose nodes it could read.
 func (p Fleet) Look(ctx context.Context, clusters []string) error {
 	if p.Cell == "" {
 		return nil
