@@ -36,6 +36,7 @@ var rolloutLives = map[string]func(*life){
 			"spec: {clusters: {}, from: \"2020-01-01T00:00:00Z\", until: \"2020-01-02T00:00:00Z\"}\n")
 		l.Upload(names.Rollout("next"), "apiVersion: drover.run/v1alpha1\nkind: Rollout\nmetadata: {name: next}\nspec:\n  of: {release: r1}\n"+
 			"  stages: [{name: all, selector: {}, settle: 0s, soak: 0s, alarms: [absent]}]\n")
+		l.SettleAll() // also the audit of the new release, which would list the next key before rollout does
 		l.Upload(names.Rollouts+"next.yml", "a key that drover does not read")
 		l.SettleAll()
 		record, _, err := l.State().RolloutRecord(l.T.Context(), "next")
