@@ -46,8 +46,7 @@ func (c *call) update(ctx context.Context, cluster string) error {
 		if err != nil {
 			return err
 		}
-		if c.event == "" || read == rereads || fact == nil || !c.blocks(fact) || fact.Attempt != nil && !fact.Attempt.State.Ended() ||
-			!c.blocked(cluster) {
+		if c.event == "" || read == rereads || !c.mayBeEarly(cluster, fact) {
 			c.setFact(cluster, fact)
 			return nil
 		}
@@ -57,8 +56,12 @@ func (c *call) update(ctx context.Context, cluster string) error {
 	}
 }
 
-// blocked reports whether the last fact of a cluster kept it from its start.
-func (c *call) blocked(cluster string) bool {
+// mayBeEarly reports whether a fact may be from before the status that its event announces: no attempt is in flight, and the fact keeps the
+// cluster from its start, as the reported one does.
+func (c *call) mayBeEarly(cluster string, fact *rollout.Fact) bool {
+	if fact == nil || !c.blocks(fact) || fact.Attempt != nil && !fact.Attempt.State.Ended() {
+		return false
+	}
 	return slices.ContainsFunc(c.report.Facts, func(f rollout.Fact) bool { return f.Cluster == cluster && c.blocks(&f) })
 }
 
