@@ -319,10 +319,15 @@ func concerns(x states.Execution, cluster string) bool {
 	return strings.Contains(x.Input, `"`+cluster+`"`) || strings.Contains(x.Input, names.Group(cluster, ""))
 }
 
-// mutations returns the successful mutating calls of drover's functions since a mark.
+// mutations returns the successful mutating calls of drover's functions since a mark. It leaves out the report of the cell: the function
+// fleet writes it some time after a notice, which may be from before the mark.
 func (w *world) mutations(mark int) []string {
+	report := names.CellReport(names.Cell(ID, "us-east-1"))
 	list := []string{}
 	for _, call := range w.Calls.Since(mark) {
+		if strings.HasSuffix(call.Resource, "/"+report) {
+			continue
+		}
 		if call.Mutating && call.Error == "" && strings.Contains(call.Caller, ":assumed-role/"+names.Prefix) {
 			list = append(list, call.Service+":"+call.Action+" "+call.Resource)
 		}
