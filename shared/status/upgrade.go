@@ -11,7 +11,7 @@ type Upgrade struct {
 	FromVersion string `json:"fromVersion,omitempty"`
 	To          string `json:"to"`
 	ToVersion   string `json:"toVersion,omitempty"`
-	// Origin is what requested it: Spec, Channel, At, Command or Rollback.
+	// Origin is what requested it: Spec, Channel, At, Rollout, Command or Rollback.
 	Origin string `json:"origin"`
 	// At is when it should begin, if it is scheduled.
 	At *time.Time `json:"at,omitempty"`

@@ -65,7 +65,7 @@ type newPool struct {
 type upgradeOutlook struct {
 	From release `json:"from"`
 	To   release `json:"to"`
-	// Origin is Spec, Channel or At.
+	// Origin is one of upgrade.Origin.
 	Origin string `json:"origin"`
 	// Begins is Now, Scheduled (At, or when what Message names is over) or Never.
 	Begins  string     `json:"begins"`
@@ -278,7 +278,8 @@ func (u *upgradeOutlook) print(w io.Writer, cluster string, after bool) {
 	fmt.Fprintf(w, "\nUpgrade %s: %s → %s\n", cluster, u.From, u.To)
 	fmt.Fprintf(w, "  requested by: %s\n", map[string]string{
 		string(upgrade.OriginSpec): "the spec's release and Kubernetes version", string(upgrade.OriginChannel): "the channel of spec.upgrade",
-		string(upgrade.OriginAt): "spec.upgrade.at",
+		string(upgrade.OriginAt): "spec.upgrade.at", string(upgrade.OriginRollout): "a run of a rollout",
+		string(upgrade.OriginRollback): "a run of a rollout, as a rollback",
 	}[u.Origin])
 	switch {
 	case u.Begins == beginsNow && after:

@@ -65,6 +65,14 @@ func TestDifference(t *testing.T) {
 				Spec: spec(nil), Upgrade: ends(planner.UpgradeForecast{Message: "there is no release"}),
 			}, true, []string{"  waits: there is no release\n"},
 		},
+		"shows that a rollout requests an upgrade": {
+			planner.Forecast{Spec: spec(nil), Upgrade: &planner.UpgradeForecast{From: r1, To: r2, Origin: upgrade.OriginRollout, Now: true}}, true,
+			[]string{"  requested by: a run of a rollout\n"},
+		},
+		"shows that a rollout requests a rollback": {
+			planner.Forecast{Spec: spec(nil), Upgrade: &planner.UpgradeForecast{From: r2, To: r1, Origin: upgrade.OriginRollback, Now: true}}, true,
+			[]string{"  requested by: a run of a rollout, as a rollback\n"},
+		},
 		"shows why an upgrade does not begin": {
 			planner.Forecast{Spec: spec(nil), Upgrade: ends(planner.UpgradeForecast{Never: true, Message: "its window never opens again"})}, true,
 			[]string{"  does not begin: its window never opens again\n"},
