@@ -78,7 +78,7 @@ var functionTable = []function{
 		timeout: 120, memory: 512,
 	},
 	{
-		name: "join", description: "Watches a new instance become a Ready node and completes its launch hook",
+		name: "join", description: "Checks whether a new instance is a Ready node, and completes its launch hook",
 		notifies: true, timeout: 90, memory: 256,
 	},
 	{

@@ -274,6 +274,36 @@ func TestRunbookLinksLeadToHeadings(t *testing.T) {
 	require.Greater(t, links, 50)
 }
 
+// Texts of the code that send their reader to a heading of the runbook name one that exists.
+func TestTextsNameHeadingsOfTheRunbook(t *testing.T) {
+	t.Chdir(root)
+	body, err := os.ReadFile("docs/runbook.md")
+	require.NoError(t, err)
+	anchors := map[string]bool{}
+	for _, heading := range regexp.MustCompile(`(?m)^#+ (.+)$`).FindAllStringSubmatch(string(body), -1) {
+		anchors[anchorOf(heading[1])] = true
+	}
+	reference, named := regexp.MustCompile(`see the runbook: ([^;)]+)|runbook\.md#([\w-]*\w)`), 0
+	for _, s := range sources(t) {
+		if s.test {
+			continue
+		}
+		ast.Inspect(s.syntax, func(n ast.Node) bool {
+			expression, isExpression := n.(ast.Expr)
+			if !isExpression {
+				return true
+			}
+			text, isText := textOf(expression)
+			for _, found := range reference.FindAllStringSubmatch(text, -1) {
+				require.True(t, anchors[anchorOf(found[1]+found[2])], "%s: docs/runbook.md has no heading for %q", s.file, found[0])
+				named++
+			}
+			return !isText
+		})
+	}
+	require.GreaterOrEqual(t, named, 2)
+}
+
 // anchorOf is the anchor that GitHub gives to a heading.
 func anchorOf(heading string) string {
 	kept := regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(strings.ToLower(heading), "")

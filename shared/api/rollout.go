@@ -108,7 +108,7 @@ type Gate struct {
 
 // Approval is the agreement of users.
 type Approval struct {
-	// Count is how many Decisions must approve.
+	// Count is how many Decisions must approve. Only 1 is supported so far: nothing proves that several approvals are of several users.
 	Count int `json:"count,omitempty" rule:"default=1;min=1;max=10"`
 	// Early also counts approvals that were made before the previous stage passed, or before the soak was over.
 	Early bool `json:"early,omitempty"`

@@ -141,8 +141,8 @@ func ParseDue(key string) (at time.Time, cluster string, ok bool) {
 	return at, cluster, ok && err == nil && cluster != "" && Due(at, cluster) == key
 }
 
-// Inspection returns the key that makes the next sweep audit a cluster: a stack was changed outside drover, or a node is about to reach its
-// NotReady limit.
+// Inspection returns the key that makes the next sweep audit a cluster: a stack was changed outside drover, the relay of a private cluster
+// was deleted, or a node is about to reach its NotReady limit.
 func Inspection(cluster string) string { return inspections + cluster }
 
 const inspections = Dues + "inspect/"

@@ -23,7 +23,7 @@ func ConflictsWithLive(cluster, stack string) status.Reason {
 	return status.Reason{Field: "stack " + names.Stack(cluster, stack), Old: "absent", New: fmt.Sprintf(
 		"(the EKS cluster %s exists without it: %s: %s; or, to delete the cluster with its workloads, set spec.deletionProtection to false, "+
 			"and delete the spec when drover has removed the protection. For the commands see the runbook: a network or "+
-			"control plane that was deleted by hand)", names.EKSCluster(cluster), what, instead)}
+			"control plane that was deleted outside drover)", names.EKSCluster(cluster), what, instead)}
 }
 
 // orphans replaces the changes of add-ons and pools if the plan creates a control plane. Those stacks belong to a deleted control plane

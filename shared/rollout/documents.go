@@ -192,7 +192,7 @@ type CellAssignment struct {
 	Requested time.Time `json:"requested,omitzero"`
 }
 
-// Looks are the newest observations of the clusters of a cell whose upgrades are done.
+// Looks are the newest observations of the clusters of a cell whose upgrades have begun.
 type Looks struct {
 	Clusters map[string]Look `json:"clusters,omitempty"`
 }

@@ -23,7 +23,7 @@ type Waiter struct {
 	Again bool `json:"again,omitempty"`
 	// WaitedSeconds is passed on, too: how long the task has waited for drains.
 	WaitedSeconds int64 `json:"waitedSeconds,omitempty"`
-	// Repeats is how often the step has made its change again because CloudFormation missed signals. It is nil if the step cannot.
+	// Repeats is how often the step has made its change again, after a failure that may pass. It is nil if the step cannot.
 	Repeats *int64 `json:"repeats,omitempty"`
 	// Wants is the expected final status of the stack, if it is not that of a successful change.
 	Wants string `json:"wants,omitempty"`

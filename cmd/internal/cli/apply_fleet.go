@@ -50,7 +50,8 @@ func applyFleet(ctx context.Context, out io.Writer, c *Cell, m manifest, watch b
 		fmt.Fprintf(out, "drover could not read the plan: %v\n", err)
 		return nil
 	case s == nil && watch:
-		return fmt.Errorf("there is no plan of %s after %s: see /aws/lambda/drover-rollout", m.name, timeout)
+		return fmt.Errorf("there is no plan of %s after %s: run drover rollout status %s; without a plan there, "+
+			"read the errors of the function in /aws/lambda/drover-rollout", m.name, timeout, m.name)
 	case s == nil:
 		fmt.Fprintf(out, "its plan is pending: drover rollout status %s\n", m.name)
 		return nil

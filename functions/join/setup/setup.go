@@ -32,7 +32,7 @@ func New(cfg aws.Config, env lambdaruntime.Env) *handler.Handler {
 		Grace:    50 * time.Second,
 		// CloudFormation waits for signals of a batch for an hour at most.
 		SignalLimit: time.Hour,
-		// The launch hook allows for a hundred of its timeouts: 25 hours. See the pool's template.
+		// AWS lets a launch hook stay open for 48 hours at most: see ADR 32.
 		HoldTimeout: 24 * time.Hour, Now: time.Now,
 	}
 }

@@ -158,8 +158,8 @@ func isUnfinished(s *status.Status) bool {
 		c.Reason == status.ReasonConverging)
 }
 
-// settleAborted converges an unfinished cluster that needs no change, so that it gets its verdict. The operator who
-// aborted the execution wanted to prevent later changes, and there are none.
+// settleAborted converges an unfinished cluster that needs no change, so that it gets its verdict. The execution that would have reported
+// it was aborted.
 func (r *auditRun) settleAborted(ctx context.Context, cluster string, s *status.Status) error {
 	_, err := r.repeatConverge(ctx, cluster, s, names.RetryAbortedExecution, s.Condition(status.Converged).
 		LastTransitionTime)

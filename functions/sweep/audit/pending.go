@@ -21,8 +21,8 @@ func accountNotReady(s *status.Status) bool {
 }
 
 // deletionPending reports whether no execution acts on the deletion of a cluster's spec. After a deletion was started or refused,
-// SpecVersion is empty. A failed deletion waits for its retry or for an operator. If the cluster is Stopped for another reason, an invalid
-// upload stopped it, and the deletion is still pending.
+// PlannedVersion is empty. A failed deletion waits for its retry or for an operator. If the cluster is Stopped for another reason, an
+// invalid upload stopped it, and the deletion is still pending.
 func deletionPending(s *status.Status) bool {
 	if s.PlannedVersion != "" {
 		return idle(s)

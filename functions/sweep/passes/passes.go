@@ -1,7 +1,7 @@
 // Package passes is what the sweep does every two minutes: it continues what a lost event or a stopped execution left, and
 // starts what is due. Each pass is a type whose fields are its dependencies. It lists waiters, instances or records,
 // finds those that no execution works on, and starts or resumes an execution for each. A pass that finds nothing
-// costs one read or one listing, and Relays one call for each private cluster. The handler of the sweep function runs the
+// costs one or two reads or listings, and Relays one call for each private cluster. The handler of the sweep function runs the
 // passes every two minutes. The audit of whole clusters is package audit.
 package passes
 

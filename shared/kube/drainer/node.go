@@ -25,8 +25,9 @@ const (
 	// See the FAQ of the cluster autoscaler, "How can I prevent Cluster Autoscaler from scaling down a particular node?":
 	// https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md
 	annotationScaleDownDisabled = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
-	// annotationBegan is when the drain of the node began, with the first cordon. annotationSince is since when the node is
-	// cordoned and excluded from load balancers. annotationSettings lists which of the three settings drover made.
+	// annotationBegan is when the drain of the node began, with the first cordon. annotationSince is since when the node is cordoned and
+	// excluded from load balancers. annotationSettings lists which of the three settings drover made. In the names of annotations a setting is
+	// a hold.
 	annotationBegan    = "drover.run/drain-began"
 	annotationSince    = kube.AnnotationDraining
 	annotationSettings = "drover.run/drain-holds"
