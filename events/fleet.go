@@ -4,8 +4,8 @@ package events
 type Rollout struct {
 	// Rollout is the one to evaluate. Without it the function evaluates each active run.
 	Rollout string `json:"rollout,omitempty"`
-	// PlanAll also plans each rollout of the specs bucket again, and finds uploads without an event. It is no audit of clusters.
-	PlanAll bool `json:"audit,omitempty"`
+	// PlanAll also plans each rollout of the specs bucket again, and finds uploads without an event.
+	PlanAll bool `json:"planAll,omitempty"`
 }
 
 // ObservedPhases are the phases in notices of clusters and of upgrades after which the function fleet observes the cluster. Other phases
@@ -21,6 +21,6 @@ type Fleet struct {
 	Cluster string `json:"cluster,omitempty"`
 	// Sweep observes each cluster that may have changed, so it finds what lost events were about.
 	Sweep bool `json:"sweep,omitempty"`
-	// Audit does that too, while no run has members in the cell.
+	// Audit does that too, and observes all clusters if that was last done six hours ago.
 	Audit bool `json:"audit,omitempty"`
 }

@@ -232,8 +232,8 @@ func newSchedules(scope constructs.Construct, f functions, n notices) {
 		},
 		// The sweep evaluates active runs.
 		{
-			id: "RolloutAuditSchedule", name: names.Function("rollout-audit"), description: "Plans all rollouts again",
-			rate: everyMinutes(backoff.RolloutPlanPeriod), function: "rollout", input: `{"audit":true}`,
+			id: "RolloutPlanSchedule", name: names.Function("rollout-plan"), description: "Plans all rollouts again",
+			rate: everyMinutes(backoff.RolloutPlanPeriod), function: "rollout", input: `{"planAll":true}`,
 		},
 	} {
 		awsscheduler.NewCfnSchedule(scope, jsii.String(schedule.id), &awsscheduler.CfnScheduleProps{

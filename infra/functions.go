@@ -36,14 +36,14 @@ type function struct {
 	// async functions are invoked by events. Events that they fail to handle go to the dead-letter queue.
 	async bool
 	// deadLettersAlarm reports that the alarm dead-letters is the only one for failures and throttles of the function. An alarm costs $0.10 a
-	// month: https://aws.amazon.com/cloudwatch/pricing/. Only events invoke the function, and Lambda delivers an event that it failed to
-	// handle, or that Lambda throttled for an hour, to the dead-letter queue.
+	// month: https://aws.amazon.com/cloudwatch/pricing/. The function is only invoked asynchronously, and Lambda delivers an event that it
+	// failed to handle, or that Lambda throttled for an hour, to the dead-letter queue.
 	deadLettersAlarm bool
 	// env lists the variables beyond those that every function has.
 	env map[string]string
 }
 
-// functionTable in the order in which a spec passes through the functions.
+// functionTable lists first the functions through which a spec passes, in that order.
 var functionTable = []function{
 	{
 		name: "admit", description: "Decodes and validates an uploaded spec and starts its convergence",

@@ -152,7 +152,7 @@ func (f *fleetRun) tick(change func(m *rollout.MemberRun, fact *rollout.Fact)) f
 	for i := range f.run.Members {
 		members[f.run.Members[i].Cluster] = &f.run.Members[i]
 	}
-	in := rollout.Inputs{Facts: map[string]rollout.Fact{}, FactsAt: map[string]time.Time{rollout.LocalCell: f.now}, Freezes: f.freezes}
+	in := rollout.Inputs{Facts: map[string]rollout.Fact{}, FactsAt: map[string]time.Time{rollout.OnlyCell: f.now}, Freezes: f.freezes}
 	for i := range f.facts {
 		fact := &f.facts[i]
 		fact.Observed = f.now

@@ -17,7 +17,6 @@ import (
 	"github.com/drover-run/drover/cmd/internal/cli"
 	"github.com/drover-run/drover/local/account"
 	"github.com/drover-run/drover/shared/api"
-	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
 )
@@ -147,7 +146,7 @@ func printNodes(ctx context.Context, out io.Writer, client dynamic.Interface, en
 		}
 		version, _, _ := unstructured.NestedString(node.Object, "status", "nodeInfo", "kubeletVersion")
 		provider, _, _ := unstructured.NestedString(node.Object, "spec", "providerID")
-		fmt.Fprintf(table, "  %s\t%s\t%s\t%s\t%s\t%s\t%s\n", node.GetName(), state, labels[kube.PoolLabel], version,
+		fmt.Fprintf(table, "  %s\t%s\t%s\t%s\t%s\t%s\t%s\n", node.GetName(), state, labels[names.LabelPool], version,
 			labels["topology.kubernetes.io/zone"], labels["node.kubernetes.io/instance-type"], provider)
 	}
 	table.Flush()

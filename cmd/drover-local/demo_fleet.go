@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/drover-run/drover/cmd/internal/cli"
-	"github.com/drover-run/drover/cmd/internal/fleet"
+	"github.com/drover-run/drover/cmd/internal/overview"
 	"github.com/drover-run/drover/local/account"
 	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/names"
@@ -145,7 +145,7 @@ func (f *fleetDemo) run(ctx context.Context, out io.Writer, show *timeline, a *a
 		return err
 	}
 	took := time.Since(started)
-	rows, err := (&fleet.Reader{Objects: c.State}).Read(ctx)
+	rows, err := (&overview.Reader{Objects: c.State}).Read(ctx)
 	if err != nil {
 		return err
 	}

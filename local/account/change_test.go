@@ -20,7 +20,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
 )
@@ -167,7 +166,7 @@ func poolsOf(t *testing.T, cluster string) map[string]int {
 	t.Helper()
 	pools := map[string]int{}
 	for _, node := range nodesOf(t, cluster) {
-		pools[node.Labels[kube.PoolLabel]]++
+		pools[node.Labels[names.LabelPool]]++
 	}
 	return pools
 }
@@ -223,7 +222,7 @@ func harmless(t *testing.T, cluster, file string) {
 	require.Equal(t, harmful, configuration.Env["NASTY"])
 
 	for _, node := range nodesOf(t, cluster) {
-		if node.Labels[kube.PoolLabel] == "one" {
+		if node.Labels[names.LabelPool] == "one" {
 			for key, value := range map[string]string{"example.com/y": "no", "n": "0x1f", "empty": "", "true": "1e3"} {
 				require.Contains(t, node.Labels, key)
 				require.Equal(t, value, node.Labels[key], key)

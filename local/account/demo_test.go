@@ -163,7 +163,7 @@ func demoNodes(t *testing.T, endpoint string) {
 	require.True(t, strings.HasPrefix(endpoint, "https://127.0.0.1:"), endpoint)
 	pools, zones := map[string]int{}, map[string]int{}
 	for _, node := range nodesOf(t, "demo") {
-		pool := node.Labels[kube.PoolLabel]
+		pool := node.Labels[names.LabelPool]
 		pools[pool]++
 		// The image is EKS's of 1.36. KWOK's own version differs.
 		require.Regexp(t, `^v1\.36\.\d+-eks-`, node.Status.NodeInfo.KubeletVersion)

@@ -11,14 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/names"
 )
 
 var nodeResource = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
 
 // PoolNodes returns the instance IDs of a pool's nodes by name.
 func PoolNodes(ctx context.Context, client dynamic.Interface, pool string) (map[string]string, error) {
-	list, err := client.Resource(nodeResource).List(ctx, metav1.ListOptions{LabelSelector: kube.PoolLabel + "=" + pool})
+	list, err := client.Resource(nodeResource).List(ctx, metav1.ListOptions{LabelSelector: names.LabelPool + "=" + pool})
 	if err != nil {
 		return nil, fmt.Errorf("asking the API server for the nodes of pool %s: %w", pool, err)
 	}

@@ -15,7 +15,6 @@ import (
 
 	"github.com/drover-run/drover/local/aws/autoscaling"
 	"github.com/drover-run/drover/local/kubernetes/workload"
-	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/names"
 )
 
@@ -133,7 +132,7 @@ func (w *world) atRestWithin(t *testing.T, cluster, pool string, least, most int
 		}
 		nodes := 0
 		for _, n := range nodesOf(t, cluster) {
-			if n.Labels[kube.PoolLabel] != pool {
+			if n.Labels[names.LabelPool] != pool {
 				continue
 			}
 			nodes++

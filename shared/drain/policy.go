@@ -30,8 +30,8 @@ const (
 	TimedOut  = events.DrainTimedOut
 )
 
-// LegacyPolicy is the policy of pools that were deployed before pools had policies.
-var LegacyPolicy = Policy{Timeout: 3600, OnTimeout: Wait, DeleteEmptyDirData: true, UnmanagedPods: EvictUnmanaged}
+// PolicyWithoutPool is the policy of a node whose terminate hook names no policy.
+var PolicyWithoutPool = Policy{Timeout: 3600, OnTimeout: Wait, DeleteEmptyDirData: true, UnmanagedPods: EvictUnmanaged}
 
 // Task is one drain of one node.
 type Task struct {

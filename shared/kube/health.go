@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/drover-run/drover/shared/fault"
+	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/stack"
 )
@@ -30,7 +31,7 @@ func (c *Clusters) Health(ctx context.Context, cluster string, api stack.API) ([
 // Health lists the nodes of drover's pools.
 func (c *Cluster) Health(ctx context.Context) ([]pool.NodeHealth, error) {
 	// Version 0 reads from the API server's cache.
-	options := metav1.ListOptions{LabelSelector: PoolLabel, ResourceVersion: "0"}
+	options := metav1.ListOptions{LabelSelector: names.LabelPool, ResourceVersion: "0"}
 	var list corev1.NodeList
 	if err := c.Core.Get().Resource("nodes").VersionedParams(&options, Parameters).Do(ctx).Into(&list); err != nil {
 		return nil, &fault.ClusterUnreachable{Cause: fmt.Errorf("listing nodes: %w", err)}
@@ -40,7 +41,7 @@ func (c *Cluster) Health(ctx context.Context) ([]pool.NodeHealth, error) {
 		node := &list.Items[i]
 		h := pool.NodeHealth{
 			Name: node.Name, Instance: node.Spec.ProviderID[strings.LastIndex(node.Spec.ProviderID, "/")+1:], // aws:///<zone>/<instance id>
-			Pool: node.Labels[PoolLabel], Cordoned: node.Spec.Unschedulable, KubeletVersion: node.Status.NodeInfo.KubeletVersion,
+			Pool: node.Labels[names.LabelPool], Cordoned: node.Spec.Unschedulable, KubeletVersion: node.Status.NodeInfo.KubeletVersion,
 			Since: node.CreationTimestamp.Time, Message: "it has no Ready condition",
 		}
 		for _, condition := range node.Status.Conditions {

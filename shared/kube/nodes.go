@@ -11,13 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/drover-run/drover/shared/fault"
+	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/pool"
 )
 
 var nodes = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
-
-// PoolLabel is the label with the pool of a node.
-const PoolLabel = "drover.run/pool"
 
 // AnnotationDraining is the time since when a node is cordoned and out of load balancers for a drain.
 const AnnotationDraining = "drover.run/draining-since"
@@ -28,7 +26,7 @@ func (c *Cluster) PoolNodes(ctx context.Context, poolName string) ([]pool.Node, 
 	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()
 	var list corev1.NodeList
-	options := metav1.ListOptions{LabelSelector: PoolLabel + "=" + poolName}
+	options := metav1.ListOptions{LabelSelector: names.LabelPool + "=" + poolName}
 	if err := c.Core.Get().Resource("nodes").VersionedParams(&options, Parameters).Do(ctx).Into(&list); err != nil {
 		return nil, &fault.ClusterUnreachable{Cause: fmt.Errorf("listing the nodes of pool %s: %w", poolName, err)}
 	}
@@ -94,7 +92,7 @@ func convert(node *corev1.Node) pool.Node {
 func (c *Cluster) NodeOf(ctx context.Context, pool, instance string) (string, error) {
 	options := metav1.ListOptions{}
 	if pool != "" {
-		options.LabelSelector = PoolLabel + "=" + pool
+		options.LabelSelector = names.LabelPool + "=" + pool
 	}
 	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()

@@ -34,3 +34,6 @@ const (
 
 // OwnershipTag returns the tag by which Kubernetes' cloud integrations recognize the resources of a cluster. Its value is "owned".
 func OwnershipTag(cluster string) string { return "kubernetes.io/cluster/" + EKSCluster(cluster) }
+
+// LabelPool is the label of a node with the name of its pool.
+const LabelPool = "drover.run/pool"

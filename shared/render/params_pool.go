@@ -45,9 +45,6 @@ type tag struct{ Key, Value string }
 // groupTag is a tag of an Auto Scaling group that its instances do not inherit.
 type groupTag tag
 
-// LabelPool is the label that names a node's pool.
-const LabelPool = "drover.run/pool"
-
 // newPoolParams computes the values of a pool's template.
 func newPoolParams(cluster *api.Cluster, pool *api.Pool, userData []part, rollAt time.Time) (*poolParams, error) {
 	group := names.Group(cluster.Metadata.Name, pool.Name)
@@ -209,7 +206,7 @@ func nodeLabels(pool *api.Pool) map[string]string {
 	if labels == nil {
 		labels = map[string]string{}
 	}
-	labels[LabelPool] = pool.Name
+	labels[names.LabelPool] = pool.Name
 	return labels
 }
 

@@ -379,7 +379,7 @@ func TestAllLabels(t *testing.T) {
 	f := fact("a", "env=prod", "drover.run/region=faked", "drover.run/cell=faked")
 	f.Account = ""
 	require.Equal(t, map[string]string{
-		"env": "prod", api.LabelRegion: "eu-west-1", api.LabelCell: rollout.LocalCell, api.LabelKubernetes: "1.36",
+		"env": "prod", api.LabelRegion: "eu-west-1", api.LabelCell: rollout.OnlyCell, api.LabelKubernetes: "1.36",
 	}, f.AllLabels())
 	require.Equal(t, "faked", f.Labels[api.LabelRegion])
 	require.True(t, slices.Contains(rollout.States(), rollout.Waiting))

@@ -99,7 +99,7 @@ type DecisionAnswer struct {
 	Answer
 }
 
-// Assigned is what the hub wants from one cell: a section for each rollout, and the freezes.
+// Assigned is what the runs of rollouts want from one cell: a section for each rollout, and the freezes.
 type Assigned struct {
 	// Sections by the name of the rollout.
 	Sections map[string]Section `json:"sections,omitempty"`
@@ -159,7 +159,7 @@ func SectionOf(p *Plan, r *Run, cell string, now time.Time) Section {
 	return s
 }
 
-// Report is what a cell reports to the hub.
+// Report is what a cell reports to the function rollout.
 type Report struct {
 	// At is when the report was written. Full is when the cell last observed all of its clusters.
 	At   time.Time `json:"at"`

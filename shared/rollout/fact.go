@@ -8,13 +8,13 @@ import (
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
-// LocalCell is the name of the only cell.
-const LocalCell = "local"
+// OnlyCell is the name of the only cell, in labels and in budgets. It has nothing to do with the local account.
+const OnlyCell = "local"
 
 // Fact is the observed state of one cluster. Planning and ticks read facts; before a cluster changes, its stacks are read again.
 type Fact struct {
 	Cluster string `json:"cluster"`
-	// Cell is the deployment of drover that has the cluster; an empty Cell is LocalCell. Region and Account are those of the cluster.
+	// Cell is the deployment of drover that has the cluster; an empty Cell is OnlyCell. Region and Account are those of the cluster.
 	Cell    string `json:"cell,omitempty"`
 	Region  string `json:"region,omitempty"`
 	Account string `json:"account,omitempty"`
@@ -121,7 +121,7 @@ func (s AttemptState) begun() bool {
 // CellName returns the cell of the cluster.
 func (f *Fact) CellName() string {
 	if f.Cell == "" {
-		return LocalCell
+		return OnlyCell
 	}
 	return f.Cell
 }

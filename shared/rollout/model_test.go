@@ -106,7 +106,7 @@ func modelPlan(change func(*rollout.Plan), sizes ...int) *rollout.Plan {
 		}
 		for range size {
 			name := string(rune('a' + n))
-			s.Members = append(s.Members, rollout.Member{Cluster: name, Cell: rollout.LocalCell, Stack: "arn:0", From: modelFrom, To: modelTo})
+			s.Members = append(s.Members, rollout.Member{Cluster: name, Cell: rollout.OnlyCell, Stack: "arn:0", From: modelFrom, To: modelTo})
 			n++
 		}
 		p.Stages = append(p.Stages, s)
@@ -164,7 +164,7 @@ func (m *model) start() *world {
 // name of the cluster with an index.
 func name(i int) string { return string(rune('a' + i)) }
 
-// report makes the newest state of a cluster readable for the hub. A cluster that does not exist has no fact.
+// report makes the newest state of a cluster readable for the function rollout. A cluster that does not exist has no fact.
 func (w *world) report(i int) {
 	c := &w.Clusters[i]
 	if w.Facts[i].Observed.Equal(w.Now) {
@@ -198,9 +198,9 @@ func (w *world) report(i int) {
 // inputs are what a tick reads.
 func (m *model) inputs(w *world) rollout.Inputs {
 	in := rollout.Inputs{
-		Facts: map[string]rollout.Fact{}, FactsAt: map[string]time.Time{rollout.LocalCell: w.Now}, Decisions: slices.Clone(w.Decisions),
+		Facts: map[string]rollout.Fact{}, FactsAt: map[string]time.Time{rollout.OnlyCell: w.Now}, Decisions: slices.Clone(w.Decisions),
 		Alarms: map[string]rollout.Alarm{alarmName: {InAlarm: w.InAlarm, Since: epoch}},
-		Cells:  map[string]rollout.Cell{rollout.LocalCell: {Limit: m.limit}},
+		Cells:  map[string]rollout.Cell{rollout.OnlyCell: {Limit: m.limit}},
 	}
 	for _, f := range w.Facts {
 		if f.Cluster != "" {

@@ -80,7 +80,7 @@ func (d *droverRun) Next(now time.Time) (start []*cluster, done bool, err error)
 		f.Observed = now
 		d.facts[name] = f
 	}
-	in := rollout.Inputs{Facts: d.facts, FactsAt: map[string]time.Time{rollout.LocalCell: now}}
+	in := rollout.Inputs{Facts: d.facts, FactsAt: map[string]time.Time{rollout.OnlyCell: now}}
 	var actions []rollout.Action
 	d.run, actions, _ = rollout.Tick(d.plan, d.run, in, now)
 	for _, action := range actions {

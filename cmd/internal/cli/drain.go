@@ -244,7 +244,7 @@ func updateOf(ctx context.Context, c *Cell, cluster, pool string) (api.Update, e
 func policyOf(ctx context.Context, pools *autoscaling.Groups, cluster, pool string) (drain.Policy, error) {
 	deployed, err := pools.PoolOfGroup(ctx, names.Stack(cluster, names.PoolStack(pool)))
 	if err != nil || deployed.Drain == nil {
-		return drain.LegacyPolicy, err
+		return drain.PolicyWithoutPool, err
 	}
 	return *deployed.Drain, nil
 }

@@ -13,13 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/drover-run/drover/cmd/internal/cli/view"
-	"github.com/drover-run/drover/cmd/internal/fleet"
+	"github.com/drover-run/drover/cmd/internal/overview"
 )
 
 func fleetCommand() *cobra.Command {
 	var output *outputFlag
 	var selector string
-	var filter fleet.Filter
+	var filter overview.Filter
 	cmd := &cobra.Command{
 		Use:   "fleet",
 		Short: "Show every cluster: version, release, health and what it waits for",
@@ -49,13 +49,13 @@ Health is Healthy, Changing, Degraded (Ready, but a condition is False or an upg
 			if err != nil {
 				return err
 			}
-			rows, err := (&fleet.Reader{Objects: c.State}).Read(cmd.Context())
+			rows, err := (&overview.Reader{Objects: c.State}).Read(cmd.Context())
 			if err != nil {
 				return err
 			}
 			selected := filter.Apply(rows)
 			if output.forMachines() {
-				return output.print(cmd.OutOrStdout(), fleet.NewDocument(selected))
+				return output.print(cmd.OutOrStdout(), overview.NewDocument(selected))
 			}
 			newDisplay(cmd.OutOrStdout(), false).rows(selected, output.format == formatWide)
 			return nil
@@ -76,19 +76,19 @@ Health is Healthy, Changing, Degraded (Ready, but a condition is False or an upg
 
 func healthChoices() string {
 	var all []string
-	for _, h := range fleet.Healths() {
+	for _, h := range overview.Healths() {
 		all = append(all, string(h))
 	}
 	return strings.Join(all, ", ")
 }
 
 // parseFleetFilter parses the selector, and rejects a health that does not exist.
-func parseFleetFilter(filter *fleet.Filter, selector string) (err error) {
+func parseFleetFilter(filter *overview.Filter, selector string) (err error) {
 	if filter.Labels, err = labels.Parse(selector); err != nil {
 		return fmt.Errorf("--selector %q is invalid: %w", selector, err)
 	}
 	for _, h := range filter.Healths {
-		if !slices.Contains(fleet.Healths(), fleet.Health(h)) {
+		if !slices.Contains(overview.Healths(), overview.Health(h)) {
 			return fmt.Errorf("--health %q is invalid: use %s", h, healthChoices())
 		}
 	}
@@ -96,37 +96,37 @@ func parseFleetFilter(filter *fleet.Filter, selector string) (err error) {
 }
 
 // PrintFleet prints clusters in the format of drover fleet.
-func PrintFleet(w io.Writer, rows []fleet.Row) { newDisplay(w, false).rows(rows, false) }
+func PrintFleet(w io.Writer, rows []overview.Row) { newDisplay(w, false).rows(rows, false) }
 
 // healthTones has the color of each health.
-var healthTones = map[fleet.Health]view.Tone{
-	fleet.Healthy: view.Good, fleet.Changing: view.Moving, fleet.Degraded: view.Bad, fleet.Failing: view.Bad, fleet.Unknown: view.Moving,
-	fleet.Deleted: view.Quiet,
+var healthTones = map[overview.Health]view.Tone{
+	overview.Healthy: view.Good, overview.Changing: view.Moving, overview.Degraded: view.Bad, overview.Failing: view.Bad,
+	overview.Unknown: view.Moving, overview.Deleted: view.Quiet,
 }
 
 // rows shows a row for each cluster.
-func (d *display) rows(rows []fleet.Row, wide bool) {
+func (d *display) rows(rows []overview.Row, wide bool) {
 	table := &view.Table{Columns: []view.Column{
-		{Title: "NAME"}, {Title: "HEALTH"}, {Title: "KUBERNETES"}, {Title: "RELEASE"}, {Title: "REASON"}, {Title: "UPDATED"},
+		{Title: "NAME"}, {Title: "HEALTH"}, {Title: "KUBERNETES"}, {Title: "RELEASE"}, {Title: "REASON"}, {Title: "CHANGED"},
 	}}
 	if wide {
 		table.Columns = append(table.Columns, view.Column{Title: "PHASE"}, view.Column{Title: "LABELS", Min: 12})
 	}
 	table.Columns = append(table.Columns, view.Column{Title: "WAITS FOR", Min: 20})
 	for _, r := range rows {
-		release, updated, waits := cmp.Or(r.Release, "-"), "-", d.words(r.WaitsFor)
+		release, changed, waits := cmp.Or(r.Release, "-"), "-", d.words(r.WaitsFor)
 		if r.Target != "" {
 			release += " → " + r.Target
 		}
 		if !r.UpdatedAt.IsZero() {
-			updated = view.Age(d.now, r.UpdatedAt)
+			changed = view.Age(d.now, r.UpdatedAt)
 		}
 		if r.Until != nil {
 			waits = strings.TrimPrefix(waits+", until "+view.Relative(d.now, *r.Until), ", ")
 		}
 		cells := []view.Cell{
 			view.Text(r.Name), {Text: string(r.Health), Tone: healthTones[r.Health]}, view.Text(cmp.Or(r.KubernetesVersion, "-")),
-			view.Text(release), view.Text(cmp.Or(r.Reason, "-")), view.Text(updated),
+			view.Text(release), view.Text(cmp.Or(r.Reason, "-")), view.Text(changed),
 		}
 		if wide {
 			cells = append(cells, view.Text(string(r.Phase)), view.Text(cmp.Or(labels.Set(r.Labels).String(), "-")))

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/cmd/internal/clitest"
-	"github.com/drover-run/drover/cmd/internal/fleet"
+	"github.com/drover-run/drover/cmd/internal/overview"
 	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/rollout"
@@ -26,7 +26,7 @@ func text(show func(*display)) string {
 }
 
 // putRun stores the plan, the record and the status of a run.
-func (h *hub) putRun(t *testing.T, change func(*rollout.Run)) *rollout.Record {
+func (h *answerer) putRun(t *testing.T, change func(*rollout.Run)) *rollout.Record {
 	t.Helper()
 	p := decisionPlan()
 	_, err := h.state.PutRolloutPlan(t.Context(), p)
@@ -42,7 +42,7 @@ func (h *hub) putRun(t *testing.T, change func(*rollout.Run)) *rollout.Record {
 }
 
 func TestRolloutHistory(t *testing.T) {
-	h := newHub(t, rollout.Answer{})
+	h := newAnswerer(t, rollout.Answer{})
 	for _, v := range []api.Verb{api.VerbPause, api.VerbAbort} {
 		_, err := h.upload(t.Context(), api.DecisionSpec{Rollout: "k", Verb: v, Reason: "incident"})
 		require.NoError(t, err)
@@ -76,7 +76,7 @@ func TestRolloutHistory(t *testing.T) {
 }
 
 func TestRolloutDiff(t *testing.T) {
-	h := newHub(t, rollout.Answer{})
+	h := newAnswerer(t, rollout.Answer{})
 	record := h.putRun(t, needsApproval)
 	d, err := diffRun(t.Context(), h.state, "k")
 	require.NoError(t, err)
@@ -101,7 +101,7 @@ func TestRolloutDiff(t *testing.T) {
 }
 
 func TestFleetWhy(t *testing.T) {
-	h := newHub(t, rollout.Answer{})
+	h := newAnswerer(t, rollout.Answer{})
 	require.NoError(t, h.state.UpdateStatus(t.Context(), "b", func(s *status.Status) { s.Phase, s.Release = status.Ready, "1.36-1" }))
 	h.putRun(t, needsApproval)
 	require.NoError(t, h.state.PutCellReport(t.Context(), "cell", &rollout.Report{At: decisionNow, Facts: []rollout.Fact{{
@@ -117,7 +117,7 @@ func TestFleetWhy(t *testing.T) {
 	got := text(func(d *display) { d.why(why) })
 	for _, want := range []string{
 		"b is Healthy (Ready): release 1.36-1", "rollout k, run 3 (Running), stage prod: Waiting, Approval, since 1h\n",
-		"  " + fleet.Meaning(rollout.Waiting, rollout.ReasonApproval), "drover rollout approve k prod --plan",
+		"  " + overview.Meaning(rollout.Waiting, rollout.ReasonApproval), "drover rollout approve k prod --plan",
 		"freeze peak holds it until in 3d: peak sales", "its window opens in 2h",
 	} {
 		require.Contains(t, got, want)
@@ -127,7 +127,7 @@ func TestFleetWhy(t *testing.T) {
 }
 
 func TestFleetWhySaysWhyAClusterIsLeftOut(t *testing.T) {
-	h := newHub(t, rollout.Answer{})
+	h := newAnswerer(t, rollout.Answer{})
 	require.NoError(t, h.state.UpdateStatus(t.Context(), "x", func(*status.Status) {}))
 	p := decisionPlan()
 	p.LeftOut = []rollout.LeftOut{{Cluster: "x", Reason: rollout.ReasonPinned, Message: "its spec opts out"}}
@@ -161,7 +161,7 @@ func TestApplyOrder(t *testing.T) {
 }
 
 func TestApplyDecisionOnce(t *testing.T) {
-	h := newHub(t, rollout.Answer{})
+	h := newAnswerer(t, rollout.Answer{})
 	m, err := readManifest(clitest.Write(t, "approve-prod.yaml", example(t, "rollouts/approve-prod.yaml")))
 	require.NoError(t, err)
 	require.NoError(t, h.state.PutDecisionAnswer(t.Context(), rollout.DecisionAnswer{Rollout: "kubernetes-1.37", Decision: "approve-prod",
@@ -190,7 +190,7 @@ func TestDiffDecision(t *testing.T) {
 		"a start during a run": {api.DecisionSpec{Rollout: "k", Verb: api.VerbStart, Plan: digest}, false, "run 3 of k is active"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newHub(t, rollout.Answer{})
+			h := newAnswerer(t, rollout.Answer{})
 			h.putRun(t, needsApproval)
 			d, err := diffDecision(t.Context(), h.state, manifest{name: "x", decision: &api.Decision{Spec: test.spec}})
 			require.NoError(t, err)
@@ -201,7 +201,7 @@ func TestDiffDecision(t *testing.T) {
 }
 
 func TestPlansOfUploads(t *testing.T) {
-	h := newHub(t, rollout.Answer{})
+	h := newAnswerer(t, rollout.Answer{})
 	read := func(file string) *api.Rollout {
 		m, err := readManifest(file)
 		require.NoError(t, err)
@@ -246,7 +246,7 @@ func TestDeleteFleetFiles(t *testing.T) {
 	_, _, _, err = parseFleetFile("pool/a")
 	require.ErrorContains(t, err, "unknown type")
 
-	h := newHub(t, rollout.Answer{})
+	h := newAnswerer(t, rollout.Answer{})
 	h.putRun(t, needsApproval)
 	remove := func() (string, error) {
 		var out strings.Builder

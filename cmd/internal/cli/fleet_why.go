@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/drover-run/drover/cmd/internal/cli/view"
-	"github.com/drover-run/drover/cmd/internal/fleet"
+	"github.com/drover-run/drover/cmd/internal/overview"
 	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/rollout"
@@ -25,7 +25,7 @@ import (
 type whyCluster struct {
 	Cluster string `json:"cluster"`
 	// Row is the summary of its status; nil if it has none.
-	Row *fleet.Row `json:"row,omitempty"`
+	Row *overview.Row `json:"row,omitempty"`
 	// Rollouts that select the cluster, by name.
 	Rollouts []whyRollout `json:"rollouts"`
 	// Assignment is what a run set for the cluster last; nil if none did.
@@ -99,12 +99,12 @@ func explain(ctx context.Context, state *store.State, cell, cluster string, now 
 	case errors.Is(err, store.ErrNotFound):
 		return nil, unknown(cluster)
 	case unreadable(err):
-		row := fleet.Unreadable(cluster, err)
+		row := overview.Unreadable(cluster, err)
 		w.Row = &row
 	case err != nil:
 		return nil, err
 	default:
-		row := fleet.Summarize(document)
+		row := overview.Summarize(document)
 		w.Row = &row
 	}
 	all, err := readRollouts(ctx, state)
@@ -159,7 +159,7 @@ func explainIn(ctx context.Context, state *store.State, s *rollout.Status, clust
 			for j := range stage.Members {
 				if m := &stage.Members[j]; m.Cluster == cluster {
 					r.Run, r.RunState, r.Stage, r.Member = s.Run.Number, s.Run.State, stage.Name, m
-					r.Meaning = fleet.Meaning(m.State, m.Reason)
+					r.Meaning = overview.Meaning(m.State, m.Reason)
 				}
 			}
 		}

@@ -21,8 +21,8 @@ import (
 // decisionNow is the time of decisions in these tests.
 var decisionNow = time.Date(2026, 11, 27, 14, 3, 12, 0, time.UTC)
 
-// hub has the two buckets, and answers each decision as the function rollout does. An empty answer is none.
-type hub struct {
+// answerer has the two buckets, and answers each decision as the function rollout does. An empty answer is none.
+type answerer struct {
 	*decider
 	bucket *storetest.Bucket
 	answer rollout.Answer
@@ -30,10 +30,10 @@ type hub struct {
 	uploaded []*api.Decision
 }
 
-func newHub(t *testing.T, answer rollout.Answer) *hub {
+func newAnswerer(t *testing.T, answer rollout.Answer) *answerer {
 	t.Helper()
 	specs, state := storetest.NewBucket("specs"), storetest.NewBucket("state")
-	h := &hub{bucket: state, answer: answer}
+	h := &answerer{bucket: state, answer: answer}
 	h.decider = &decider{&answering{specs, h, t}, store.NewState(state, store.Silent, time.Now), func() time.Time { return decisionNow }}
 	return h
 }
@@ -41,7 +41,7 @@ func newHub(t *testing.T, answer rollout.Answer) *hub {
 // answering answers each decision after its upload.
 type answering struct {
 	*storetest.Bucket
-	h *hub
+	h *answerer
 	t *testing.T
 }
 
@@ -60,7 +60,7 @@ func (u *answering) Replace(ctx context.Context, key string, body []byte, etag s
 }
 
 // putStatus writes a status, and the plan of its run or its newest plan.
-func (h *hub) putStatus(t *testing.T, s *rollout.Status) {
+func (h *answerer) putStatus(t *testing.T, s *rollout.Status) {
 	t.Helper()
 	body, err := json.Marshal(s)
 	require.NoError(t, err)
@@ -72,7 +72,7 @@ func (h *hub) putStatus(t *testing.T, s *rollout.Status) {
 func decisionPlan() *rollout.Plan {
 	to := upgrade.Target{Release: "1.37-1", KubernetesVersion: "1.37"}
 	member := func(name string) rollout.Member {
-		return rollout.Member{Cluster: name, Cell: rollout.LocalCell, From: upgrade.Target{Release: "1.36-1", KubernetesVersion: "1.36"}, To: to}
+		return rollout.Member{Cluster: name, Cell: rollout.OnlyCell, From: upgrade.Target{Release: "1.36-1", KubernetesVersion: "1.36"}, To: to}
 	}
 	return &rollout.Plan{Rollout: "k", Subject: rollout.Subject{Releases: []rollout.Release{{Name: "1.37-1"}}}, Stages: []rollout.Stage{
 		{Number: 1, Name: "canary", Of: "canary", MaxConcurrency: 1, Members: []rollout.Member{member("a")}},
@@ -116,7 +116,7 @@ func TestDecisions(t *testing.T) {
 	digest := decisionPlan().Digest()
 	start := api.DecisionSpec{Rollout: "k", Verb: api.VerbStart, Plan: digest, Reason: "go"}
 	t.Run("an applied decision prints its answer", func(t *testing.T) {
-		h := newHub(t, rollout.Answer{Applied: true, Message: "run 3 has started"})
+		h := newAnswerer(t, rollout.Answer{Applied: true, Message: "run 3 has started"})
 		var out strings.Builder
 		require.NoError(t, decide(t.Context(), &out, h.decider, start))
 		require.Regexp(t, `^uploaded the decision start-20261127-140312-[a-z0-9]{6} for the plan `+digest[:12]+"\napplied: run 3 has started\n$",
@@ -124,25 +124,25 @@ func TestDecisions(t *testing.T) {
 		require.Equal(t, start, h.uploaded[0].Spec)
 	})
 	t.Run("a refused one is an error with the explanation", func(t *testing.T) {
-		h := newHub(t, rollout.Answer{Message: "it names the plan 111111111111"})
+		h := newAnswerer(t, rollout.Answer{Message: "it names the plan 111111111111"})
 		require.ErrorContains(t, decide(t.Context(), &strings.Builder{}, h.decider, start), "was refused: it names the plan 111111111111")
 	})
 	t.Run("two at the same time have two names", func(t *testing.T) {
-		h := newHub(t, rollout.Answer{Applied: true, Message: "done"})
+		h := newAnswerer(t, rollout.Answer{Applied: true, Message: "done"})
 		for range 2 {
 			require.NoError(t, decide(t.Context(), &strings.Builder{}, h.decider, start))
 		}
 		require.NotEqual(t, h.uploaded[0].Metadata.Name, h.uploaded[1].Metadata.Name)
 	})
 	t.Run("an invalid one is not uploaded", func(t *testing.T) {
-		h := newHub(t, rollout.Answer{})
+		h := newAnswerer(t, rollout.Answer{})
 		err := decide(t.Context(), &strings.Builder{}, h.decider, api.DecisionSpec{Rollout: "k", Verb: api.VerbApprove, Plan: digest,
 			Stage: "A b"})
 		require.ErrorContains(t, err, "spec.stage")
 		require.Empty(t, h.uploaded)
 	})
 	t.Run("no answer is an error that says where it will be", func(t *testing.T) {
-		h := newHub(t, rollout.Answer{})
+		h := newAnswerer(t, rollout.Answer{})
 		polls := polls{report: func(string) {}}
 		_, err := h.decider.answer(t.Context(), &polls, "k", "none", 0)
 		require.ErrorContains(t, err, "there is no answer to the decision none")
@@ -189,7 +189,7 @@ func TestDecisionsNameThePlanThatWasSeen(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newHub(t, rollout.Answer{})
+			h := newAnswerer(t, rollout.Answer{})
 			if test.status != nil {
 				h.putStatus(t, test.status)
 			}
@@ -281,7 +281,7 @@ func TestRolloutStatusText(t *testing.T) {
 
 // A run without members ends at once: the watch that started it reports its end.
 func TestWatchOfARunThatEndedAtOnce(t *testing.T) {
-	h := newHub(t, rollout.Answer{})
+	h := newAnswerer(t, rollout.Answer{})
 	s := statusOf(func(r *rollout.Run) { r.State, r.Ended = rollout.Done, decisionNow })
 	h.putStatus(t, s)
 	var out strings.Builder
@@ -290,7 +290,7 @@ func TestWatchOfARunThatEndedAtOnce(t *testing.T) {
 }
 
 func TestWatchFollowsARun(t *testing.T) {
-	h := newHub(t, rollout.Answer{})
+	h := newAnswerer(t, rollout.Answer{})
 	steps := []*rollout.Status{statusOf(func(r *rollout.Run) { r.Members[0].State, r.Members[0].Reason = rollout.Changing, "" }),
 		statusOf(needsApproval)}
 	steps[0].Revision, steps[1].Revision = 8, 9

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/drover-run/drover/cmd/internal/cli/view"
-	"github.com/drover-run/drover/cmd/internal/fleet"
+	"github.com/drover-run/drover/cmd/internal/overview"
 	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/rollout"
@@ -110,7 +110,7 @@ func readHistory(ctx context.Context, specs store.Objects, state *store.State, n
 func readRuns(ctx context.Context, state *store.State, record *rollout.Record, limit int) ([]pastRun, error) {
 	count := int(min(int64(limit), max(0, record.Number)))
 	runs := make([]pastRun, count)
-	err := fleet.Each(ctx, count, func(ctx context.Context, i int) error {
+	err := overview.Each(ctx, count, func(ctx context.Context, i int) error {
 		run := record.Run
 		if number := record.Number - int64(i); run == nil || run.Number != number {
 			var err error
@@ -140,7 +140,7 @@ func readDecisions(ctx context.Context, specs store.Objects, record *rollout.Rec
 	entries = entries[:min(limit, len(entries))]
 	answers := record.Answers()
 	all := make([]pastDecision, len(entries))
-	err = fleet.Each(ctx, len(entries), func(ctx context.Context, i int) error {
+	err = overview.Each(ctx, len(entries), func(ctx context.Context, i int) error {
 		object, err := specs.Get(ctx, entries[i].Key, api.MaxFile)
 		if errors.Is(err, store.ErrNotFound) {
 			return nil

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/drover-run/drover/cmd/internal/cli/view"
-	"github.com/drover-run/drover/cmd/internal/fleet"
+	"github.com/drover-run/drover/cmd/internal/overview"
 	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/rollout"
@@ -166,7 +166,7 @@ func (d *display) rollouts(all []*rollout.Status) {
 		{Title: "MESSAGE", Min: 20},
 	}}
 	for _, s := range all {
-		row, number, good, failed := fleet.SummarizeRollout(s), "-", "-", "-"
+		row, number, good, failed := overview.SummarizeRollout(s), "-", "-", "-"
 		if row.Run > 0 {
 			number, good, failed = fmt.Sprint(row.Run), fmt.Sprintf("%d/%d", row.Good, row.Members), fmt.Sprint(row.Failed)
 		}

@@ -74,7 +74,7 @@ Text fits the terminal and is colored there; set NO_COLOR to any value for no co
 			if output.forMachines() {
 				return output.print(out, clusters)
 			}
-			newDisplay(out, verbose).fleet(clusters, nil, all)
+			newDisplay(out, verbose).statuses(clusters, nil, all)
 			return reportUnread(ctx, out, c)
 		},
 	}

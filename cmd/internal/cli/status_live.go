@@ -65,7 +65,7 @@ func drawLive(ctx context.Context, out io.Writer, c *Cell, source *live.Source, 
 			return nil, err
 		}
 		observed := source.Fleet(ctx)
-		return draw(out, verbose, func(d *display) { d.fleet(clusters, observed, all) }), nil
+		return draw(out, verbose, func(d *display) { d.statuses(clusters, observed, all) }), nil
 	}
 	cluster, err := readStatus(ctx, c, name)
 	if err != nil {

@@ -99,7 +99,7 @@ func TestLiveFleet(t *testing.T) {
 	require.Equal(t, "1", stackCell(observed, "demo-2").Text)
 	require.Equal(t, "?", nodeCell(observed, "demo").Text)
 	var out strings.Builder
-	(&display{out: &out}).fleet([]*status.Cluster{status.New("demo")}, observed, false)
+	(&display{out: &out}).statuses([]*status.Cluster{status.New("demo")}, observed, false)
 	require.Contains(t, out.String(), "Auto Scaling was not read: denied\n")
 }
 

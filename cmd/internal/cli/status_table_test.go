@@ -34,7 +34,7 @@ func TestFleetShowsRejectedSpecs(t *testing.T) {
 		}
 		cluster.Status.Set(condition, now)
 		var out strings.Builder
-		(&display{out: &out, now: now}).fleet([]*status.Cluster{cluster}, nil, true)
+		(&display{out: &out, now: now}).statuses([]*status.Cluster{cluster}, nil, true)
 		require.True(t, strings.HasSuffix(out.String(), want), out.String())
 	}
 }
@@ -49,7 +49,7 @@ func TestViewsShowDriftOfReadyClusters(t *testing.T) {
 		var out strings.Builder
 		d := &display{out: &out, now: now}
 		d.cluster(c, nil)
-		d.fleet([]*status.Cluster{c}, nil, true)
+		d.statuses([]*status.Cluster{c}, nil, true)
 		return out.String() + phaseLine("demo", c.Status)
 	}
 	shown := show(status.AsSpecified)
@@ -67,7 +67,7 @@ func TestFleetHidesDeletedClusters(t *testing.T) {
 	}
 	show := func(all bool, clusters ...*status.Cluster) string {
 		var out strings.Builder
-		(&display{out: &out}).fleet(clusters, nil, all)
+		(&display{out: &out}).statuses(clusters, nil, all)
 		return out.String()
 	}
 	two := []*status.Cluster{of("a", status.Ready), of("b", status.Deleted), of("c", status.Deleted)}

@@ -258,8 +258,8 @@ func (d *display) plan(changes []status.Change) {
 	}
 }
 
-// fleet shows a row for each cluster. observed is the present state of all clusters, or nil.
-func (d *display) fleet(clusters []*status.Cluster, observed *live.Fleet, all bool) {
+// statuses shows a row for each cluster. observed is the present state of all clusters, or nil.
+func (d *display) statuses(clusters []*status.Cluster, observed *live.Fleet, all bool) {
 	table := &view.Table{Columns: []view.Column{{Title: "NAME"}, {Title: "PHASE"}, {Title: "KUBERNETES"}, {Title: "RELEASE"}}}
 	if observed != nil {
 		table.Columns = append(table.Columns, view.Column{Title: "STACKS"}, view.Column{Title: "NODES"})

@@ -18,7 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/drover-run/drover/cmd/internal/cli/live"
-	"github.com/drover-run/drover/cmd/internal/fleet"
+	"github.com/drover-run/drover/cmd/internal/overview"
 	"github.com/drover-run/drover/cmd/internal/ui"
 	"github.com/drover-run/drover/shared/aws/s3"
 	"github.com/drover-run/drover/shared/names"
@@ -118,7 +118,7 @@ func (c *Cell) page() ui.Page { return ui.Page{Account: c.render.Account, Region
 // pageSource reads what the page shows.
 type pageSource struct {
 	c      *Cell
-	reader *fleet.Reader
+	reader *overview.Reader
 	// mu guards live.
 	mu   sync.Mutex
 	live map[string]*lockedSource
@@ -131,7 +131,7 @@ type lockedSource struct {
 }
 
 func newPageSource(c *Cell) *pageSource {
-	return &pageSource{c: c, reader: &fleet.Reader{Objects: c.State}, live: map[string]*lockedSource{}}
+	return &pageSource{c: c, reader: &overview.Reader{Objects: c.State}, live: map[string]*lockedSource{}}
 }
 
 func (p *pageSource) Fleet(ctx context.Context) ([]byte, error) {
@@ -139,7 +139,7 @@ func (p *pageSource) Fleet(ctx context.Context) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return fleet.NewDocument(rows).JSON()
+	return overview.NewDocument(rows).JSON()
 }
 
 func (p *pageSource) Cluster(ctx context.Context, name string) ([]byte, error) {
@@ -264,14 +264,14 @@ func publishPage(ctx context.Context, c *Cell, bucket, prefix string, now time.T
 	if err != nil {
 		return 0, err
 	}
-	err = fleet.Each(ctx, len(rows), func(ctx context.Context, i int) error { return publishCluster(ctx, source, rows[i], write) })
+	err = overview.Each(ctx, len(rows), func(ctx context.Context, i int) error { return publishCluster(ctx, source, rows[i], write) })
 	if err != nil {
 		return 0, err
 	}
 	if err := publishRollouts(ctx, source, write); err != nil {
 		return 0, err
 	}
-	document, err := fleet.NewDocument(rows).JSON()
+	document, err := overview.NewDocument(rows).JSON()
 	if err != nil {
 		return 0, err
 	}
@@ -296,14 +296,14 @@ func publishPage(ctx context.Context, c *Cell, bucket, prefix string, now time.T
 }
 
 // publishCluster writes the status of a cluster, and its pools and nodes unless it is deleted.
-func publishCluster(ctx context.Context, source *pageSource, row fleet.Row, write func(name string, body []byte) error) error {
+func publishCluster(ctx context.Context, source *pageSource, row overview.Row, write func(name string, body []byte) error) error {
 	body, err := source.Cluster(ctx, row.Name)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil // deleted since it was listed
 	} else if err != nil {
 		return err
 	}
-	if err := write(names.Status(row.Name), body); err != nil || row.Health == fleet.Deleted || row.Health == fleet.Unknown {
+	if err := write(names.Status(row.Name), body); err != nil || row.Health == overview.Deleted || row.Health == overview.Unknown {
 		return err
 	}
 	nodes, err := source.Nodes(ctx, row.Name)

@@ -7,7 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 
-	"github.com/drover-run/drover/cmd/internal/fleet"
+	"github.com/drover-run/drover/cmd/internal/overview"
 	"github.com/drover-run/drover/cmd/internal/ui"
 	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/names"
@@ -19,7 +19,7 @@ func (p *pageSource) Rollouts(ctx context.Context) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return fleet.RolloutsJSON(all)
+	return overview.RolloutsJSON(all)
 }
 
 func (p *pageSource) Rollout(ctx context.Context, name string) ([]byte, error) {
@@ -41,7 +41,9 @@ func (p *pageSource) Plan(ctx context.Context, digest string) ([]byte, error) {
 	return json.Marshal(plan)
 }
 
-func (p *pageSource) Meanings(context.Context) ([]byte, error) { return json.Marshal(fleet.Meanings()) }
+func (p *pageSource) Meanings(context.Context) ([]byte, error) {
+	return json.Marshal(overview.Meanings())
+}
 
 func (p *pageSource) Decide(ctx context.Context, spec api.DecisionSpec) (string, error) {
 	return p.c.decider().upload(ctx, spec)
@@ -61,7 +63,7 @@ func publishRollouts(ctx context.Context, p *pageSource, write func(name string,
 	if err != nil {
 		return err
 	}
-	err = fleet.Each(ctx, len(all), func(ctx context.Context, i int) error {
+	err = overview.Each(ctx, len(all), func(ctx context.Context, i int) error {
 		s := all[i]
 		digests := map[string]bool{}
 		if s.Plan != nil {
@@ -97,7 +99,7 @@ func publishRollouts(ctx context.Context, p *pageSource, write func(name string,
 	if err := write(ui.MeaningsPath, meanings); err != nil {
 		return err
 	}
-	list, err := fleet.RolloutsJSON(all)
+	list, err := overview.RolloutsJSON(all)
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/drover-run/drover/cmd/internal/fleet"
+	"github.com/drover-run/drover/cmd/internal/overview"
 	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/rollout"
 	"github.com/drover-run/drover/shared/store"
@@ -80,7 +80,7 @@ func (m *madeUpRollout) status() *rollout.Status {
 func (m *madeUpRollout) Rollouts(context.Context) ([]byte, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return fleet.RolloutsJSON([]*rollout.Status{m.status()})
+	return overview.RolloutsJSON([]*rollout.Status{m.status()})
 }
 
 func (m *madeUpRollout) Rollout(_ context.Context, name string) ([]byte, error) {
@@ -100,7 +100,7 @@ func (m *madeUpRollout) Plan(_ context.Context, digest string) ([]byte, error) {
 }
 
 func (m *madeUpRollout) Meanings(context.Context) ([]byte, error) {
-	return json.Marshal(fleet.Meanings())
+	return json.Marshal(overview.Meanings())
 }
 
 func (m *madeUpRollout) Decide(_ context.Context, spec api.DecisionSpec) (string, error) {

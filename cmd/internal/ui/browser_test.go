@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/drover-run/drover/cmd/internal/fleet"
+	"github.com/drover-run/drover/cmd/internal/overview"
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
@@ -68,12 +68,12 @@ func (m madeUp) Fleet(context.Context) ([]byte, error) { return m.document, nil 
 func makeUp(t *testing.T, clusters int) madeUp {
 	t.Helper()
 	m := madeUp{clusters: clusters, madeUpRollout: newMadeUpRollout()}
-	var rows []fleet.Row
+	var rows []overview.Row
 	for i := range m.clusters {
-		rows = append(rows, fleet.Summarize(clusterNumber(i)))
+		rows = append(rows, overview.Summarize(clusterNumber(i)))
 	}
 	var err error
-	m.document, err = fleet.NewDocument(rows).JSON()
+	m.document, err = overview.NewDocument(rows).JSON()
 	require.NoError(t, err)
 	return m
 }

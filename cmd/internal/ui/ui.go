@@ -63,7 +63,7 @@ type Page struct {
 
 // Source reads the documents of the page.
 type Source interface {
-	// Fleet returns the document of package fleet.
+	// Fleet returns the document of package overview.
 	Fleet(ctx context.Context) ([]byte, error)
 	// Cluster returns the status document of one cluster, or store.ErrNotFound.
 	Cluster(ctx context.Context, name string) ([]byte, error)

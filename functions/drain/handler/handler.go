@@ -145,7 +145,7 @@ const (
 
 // policy returns the policy of a pool, shortened for a spot interruption and for the deletion of the cluster.
 func (h *Handler) policy(ctx context.Context, in events.DrainRequest, p events.Pool) drain.Policy {
-	policy := drain.LegacyPolicy
+	policy := drain.PolicyWithoutPool
 	if p.Drain != nil {
 		policy = *p.Drain
 	}

@@ -148,7 +148,7 @@ func TestPoolOfTheHook(t *testing.T) {
 		"is that of the event if the group is deleted": {func(w *world) { clear(w.pools) }, ofEvent},
 		"is that of the event if it cannot be read":    {func(w *world) { w.poolErr = errThrottled }, ofEvent},
 		"has drover's own policy if it was created so": {
-			func(w *world) { w.pools[group] = events.Pool{Cluster: "demo", Pool: "workers"} }, drain.LegacyPolicy.Timeout,
+			func(w *world) { w.pools[group] = events.Pool{Cluster: "demo", Pool: "workers"} }, drain.PolicyWithoutPool.Timeout,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

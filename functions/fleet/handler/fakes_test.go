@@ -111,7 +111,7 @@ func (w *world) putDocument(key string, document any) {
 	w.bucket.Upload(key, string(body))
 }
 
-// assign publishes what the hub wants.
+// assign publishes what runs want.
 func (w *world) assign(claims []string, assignments ...rollout.Assignment) {
 	slices.Sort(claims)
 	w.putDocument(names.Assigned(cell), rollout.Assigned{Sections: map[string]rollout.Section{"next": {
@@ -121,7 +121,7 @@ func (w *world) assign(claims []string, assignments ...rollout.Assignment) {
 
 func assignment(cluster string, attempt int) rollout.Assignment {
 	return rollout.Assignment{
-		Cluster: cluster, Cell: rollout.LocalCell, Rollout: "next", Run: 1, Attempt: attempt, Plan: planDigest,
+		Cluster: cluster, Cell: rollout.OnlyCell, Rollout: "next", Run: 1, Attempt: attempt, Plan: planDigest,
 		To: rollout.ReleaseRef{Name: "r2", SHA256: "sha2"},
 	}
 }

@@ -162,15 +162,15 @@ func (h *Handler) handle(ctx context.Context, in events.Fleet) error {
 	if c.report, etag, err = h.State.CellReport(ctx, h.cell()); err != nil {
 		return err
 	}
-	hub := ""
-	if c.assigned, hub, err = h.State.Assigned(ctx, h.cell()); err != nil {
+	assignedETag := ""
+	if c.assigned, assignedETag, err = h.State.Assigned(ctx, h.cell()); err != nil {
 		return err
 	}
 	claims := c.readWanted()
 	if c.report != nil {
 		c.event = in.Cluster
 	}
-	if hub != "" && c.event == "" {
+	if assignedETag != "" && c.event == "" {
 		if err := c.writeFreezes(ctx, claims); err != nil {
 			return err
 		}

@@ -61,7 +61,7 @@ func quickRetries(in events.ReportRequest) []time.Duration {
 	pauses := backoff.QuickRetries
 	for _, failure := range append([]events.ChangeResult{{Error: in.Error, Cause: in.Cause}}, in.Results...) {
 		switch {
-		case failure.Error == "", isBrief(failure.Error):
+		case failure.Error == "", passesSoon(failure.Error):
 		case lacksNewPermission(failure.Error, failure.Cause):
 			pauses = backoff.PermissionRetries
 		default:
@@ -83,7 +83,8 @@ func lacksNewPermission(name, cause string) bool {
 		strings.Contains(result.Cause, deniedByKey)
 }
 
-func isBrief(name string) bool {
+// passesSoon reports whether a failure with this name often passes within minutes.
+func passesSoon(name string) bool {
 	faults := []string{fault.Name(&fault.Throttled{}), fault.Name(&fault.Transient{}), fault.Name(&fault.ClusterUnreachable{})}
 	return slices.Contains(faults, name) || isLambdaError(name)
 }

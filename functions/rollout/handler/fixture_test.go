@@ -32,7 +32,7 @@ var noon = time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)
 // errKilled ends a call of the function as if its environment was killed.
 var errKilled = errors.New("killed")
 
-// fixture is a hub with a cell of clusters that do what the hub assigns. It implements the interfaces of the handler.
+// fixture has the function rollout, and a cell of clusters that do what it assigns. It implements the interfaces of the handler.
 type fixture struct {
 	t              *testing.T
 	now            time.Time
@@ -265,7 +265,7 @@ func (f *fixture) events() (kinds []rollout.Event) {
 	return kinds
 }
 
-// work lets each cluster do its next thing as the hub assigned it.
+// work lets each cluster do its next thing as its run assigned it.
 func (f *fixture) work() {
 	for _, section := range f.assignedDocument().Sections {
 		for _, a := range section.Assignments {

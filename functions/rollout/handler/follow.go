@@ -74,7 +74,7 @@ func (h *Handler) publish(ctx context.Context, p *rollout.Plan, run *rollout.Run
 		changed := !reflect.DeepEqual(assigned.Freezes, freezes)
 		assigned.Freezes = freezes
 		if run != nil {
-			section, old := rollout.SectionOf(p, run, rollout.LocalCell, h.Now()), assigned.Sections[run.Rollout]
+			section, old := rollout.SectionOf(p, run, rollout.OnlyCell, h.Now()), assigned.Sections[run.Rollout]
 			if !old.Newer(&section) && !covers(&old, &section, h.Now()) {
 				assigned.Sections[run.Rollout], changed = section, true
 			}

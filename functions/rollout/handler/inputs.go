@@ -261,7 +261,7 @@ func (e *evaluation) inputs(ctx context.Context, p *rollout.Plan, run *rollout.R
 		for _, f := range e.report.Facts {
 			in.Facts[f.Cluster] = f
 		}
-		in.FactsAt[rollout.LocalCell] = e.report.At
+		in.FactsAt[rollout.OnlyCell] = e.report.At
 		cell.Limit = e.report.Limit
 		own := map[string]bool{}
 		for i := range run.Members {
@@ -281,7 +281,7 @@ func (e *evaluation) inputs(ctx context.Context, p *rollout.Plan, run *rollout.R
 			cell.Unpublished = append(cell.Unpublished, r.SHA256)
 		}
 	}
-	in.Cells[rollout.LocalCell] = cell
+	in.Cells[rollout.OnlyCell] = cell
 	if newest := e.plans[e.record.Plan]; newest != nil && differs(newest, p) {
 		in.Newer = e.record.Plan
 	}

@@ -197,7 +197,7 @@ func (h *Handler) fleet() passes.Fleet {
 	}
 }
 
-// startFleet has the function fleet observe all clusters from time to time.
+// startFleet has the function fleet observe what changed without an event, and all clusters every six hours.
 func (h *Handler) startFleet(ctx context.Context) error {
 	if h.Cell == "" {
 		return nil

@@ -16,7 +16,6 @@ import (
 	"github.com/drover-run/drover/local/aws/states/asl"
 	"github.com/drover-run/drover/local/engine/endpoint"
 	"github.com/drover-run/drover/local/engine/faults"
-	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/names"
 )
 
@@ -69,7 +68,7 @@ type boot struct {
 
 // RegisterNode may replace a node's kubelet version.
 func (b boot) RegisterNode(ctx context.Context, n ec2.Node) error {
-	m := faults.Moment{What: faults.Boot, Cluster: strings.TrimPrefix(n.Cluster, names.Prefix), Pool: n.Labels[kube.PoolLabel]}
+	m := faults.Moment{What: faults.Boot, Cluster: strings.TrimPrefix(n.Cluster, names.Prefix), Pool: n.Labels[names.LabelPool]}
 	if strike := b.injector.Decide(m); strike.Code != "" {
 		n.KubeletVersion = strike.Code
 	}

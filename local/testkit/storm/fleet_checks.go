@@ -285,7 +285,7 @@ func (w *world) checkGood(where string, was, run *rollout.Run) {
 	}
 }
 
-// checkAssigned checks what the hub wants from the cell.
+// checkAssigned checks what runs want from the cell.
 func (w *world) checkAssigned() {
 	fl := w.fleet
 	assigned, _, err := w.State().Assigned(context.Background(), cell)

@@ -233,13 +233,13 @@ func (r *fleetReads) inputs(p *rollout.Plan) rollout.Inputs {
 				c.Others++
 			}
 		}
-		in.FactsAt[rollout.LocalCell], c.Limit = r.report.At, r.report.Limit
+		in.FactsAt[rollout.OnlyCell], c.Limit = r.report.At, r.report.Limit
 	}
 	for _, release := range p.Subject.Releases {
 		if !usable[release.SHA256] {
 			c.Unpublished = append(c.Unpublished, release.SHA256)
 		}
 	}
-	in.Cells = map[string]rollout.Cell{rollout.LocalCell: c}
+	in.Cells = map[string]rollout.Cell{rollout.OnlyCell: c}
 	return in
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/drover-run/drover/shared/drain"
 	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/names"
 )
 
 // Preview is a node and the view that its drain would start with.
@@ -28,7 +29,7 @@ type Preview struct {
 
 // Preview reads one node, or all nodes of a pool if node is "". It omits nodes that do not exist.
 func (d *Drainer) Preview(ctx context.Context, pool, node string) ([]Preview, error) {
-	options := metav1.ListOptions{LabelSelector: kube.PoolLabel + "=" + pool}
+	options := metav1.ListOptions{LabelSelector: names.LabelPool + "=" + pool}
 	if node != "" {
 		options = metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", node).String()}
 	}
@@ -47,7 +48,7 @@ func (d *Drainer) Preview(ctx context.Context, pool, node string) ([]Preview, er
 	for i := range list.Items {
 		n := &list.Items[i]
 		p := Preview{
-			Node: n.Name, Pool: n.Labels[kube.PoolLabel], Instance: n.Spec.ProviderID[strings.LastIndex(n.Spec.ProviderID, "/")+1:],
+			Node: n.Name, Pool: n.Labels[names.LabelPool], Instance: n.Spec.ProviderID[strings.LastIndex(n.Spec.ProviderID, "/")+1:],
 			Cordoned: n.Spec.Unschedulable,
 			View:     drain.View{Pods: map[types.UID]*drain.Pod{}, Budgets: map[drain.Key]*drain.Budget{}},
 		}

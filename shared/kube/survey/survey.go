@@ -21,6 +21,7 @@ import (
 
 	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/preflight"
 )
 
@@ -181,7 +182,7 @@ var leavingTaints = []string{"ToBeDeletedByClusterAutoscaler", "karpenter.sh/dis
 func (s *surveyor) allNodes(ctx context.Context) error {
 	return eachPage(ctx, s.cluster.Core, "nodes", func(l *corev1.NodeList) []corev1.Node { return l.Items }, func(in *corev1.Node) {
 		n := &preflight.Node{
-			Name: in.Name, Pool: in.Labels[kube.PoolLabel], Created: in.CreationTimestamp.Time, Since: in.CreationTimestamp.Time,
+			Name: in.Name, Pool: in.Labels[names.LabelPool], Created: in.CreationTimestamp.Time, Since: in.CreationTimestamp.Time,
 			Message:  "it has no Ready condition",
 			Cordoned: in.Spec.Unschedulable, Leaving: in.Annotations[kube.AnnotationDraining] != "" || !in.DeletionTimestamp.IsZero(),
 			Kubelet: in.Status.NodeInfo.KubeletVersion,

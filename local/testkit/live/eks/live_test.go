@@ -35,6 +35,7 @@ import (
 	"github.com/drover-run/drover/local/engine/resource"
 	"github.com/drover-run/drover/local/kubernetes"
 	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/names"
 )
 
 const (
@@ -285,7 +286,7 @@ func TestClusterForDroverAndUsers(t *testing.T) {
 		Name: "ip-10-0-0-7.ec2.internal", ProviderID: "aws:///us-east-1a/i-0123456789abcdef0", InstanceID: "i-0123456789abcdef0",
 		InstanceType: "m7i.large",
 		Region:       region, Zone: "us-east-1a", Architecture: "amd64", KubeletVersion: "v1.35.5-eks-0e3cf2b", Address: "10.0.0.7",
-		Labels: map[string]string{kube.PoolLabel: "workers"}, Taints: []ec2.Taint{{Key: "a", Value: "b", Effect: "PreferNoSchedule"}},
+		Labels: map[string]string{names.LabelPool: "workers"}, Taints: []ec2.Taint{{Key: "a", Value: "b", Effect: "PreferNoSchedule"}},
 		MaxPods: 29, VCPUs: 2, MemoryMiB: 8192, DiskGiB: 20,
 	}
 	read := func(name string) *corev1.Node {

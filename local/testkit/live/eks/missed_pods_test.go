@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/drover-run/drover/local/aws/ec2"
-	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/names"
 )
 
 var (
@@ -64,7 +64,7 @@ func TestAddonWhosePodsKWOKDropped(t *testing.T) {
 		Name: "ip-10-0-0-7.ec2.internal", ProviderID: "aws:///us-east-1a/i-0123456789abcdef0", InstanceID: "i-0123456789abcdef0",
 		InstanceType: "m7i.large",
 		Region:       region, Zone: "us-east-1a", Architecture: "amd64", KubeletVersion: "v1.36.1-eks-0e3cf2b", Address: "10.0.0.7",
-		Labels: map[string]string{kube.PoolLabel: "workers"}, MaxPods: 29, VCPUs: 2, MemoryMiB: 8192, DiskGiB: 20,
+		Labels: map[string]string{names.LabelPool: "workers"}, MaxPods: 29, VCPUs: 2, MemoryMiB: 8192, DiskGiB: 20,
 	}))
 	api, kubeconfig, err := w.eks.Administrator(*name)
 	require.NoError(t, err)

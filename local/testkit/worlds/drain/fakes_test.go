@@ -29,6 +29,7 @@ import (
 	"github.com/drover-run/drover/shared/drain"
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/kube/drainer"
+	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
@@ -71,7 +72,7 @@ type world struct {
 func newWorld() *world {
 	return &world{
 		node: &corev1.Node{
-			ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "u1", Labels: map[string]string{kube.PoolLabel: "workers"}},
+			ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "u1", Labels: map[string]string{names.LabelPool: "workers"}},
 			Spec:       corev1.NodeSpec{ProviderID: "aws:///eu-central-1a/i-1"},
 		},
 		groups: map[string]string{"i-1": "drover-demo-pool-workers", "i-web": "web"},

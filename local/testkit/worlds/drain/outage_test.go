@@ -20,7 +20,7 @@ import (
 	"github.com/drover-run/drover/functions/drain/handler"
 	"github.com/drover-run/drover/local/aws/states/asl"
 	"github.com/drover-run/drover/shared/drain"
-	"github.com/drover-run/drover/shared/kube"
+	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/status"
 )
@@ -337,7 +337,7 @@ func TestFailedDrainReleasesTheNode(t *testing.T) {
 		require.True(t, held)
 		require.False(t, h.node.Spec.Unschedulable)
 		require.Empty(t, h.node.Annotations)
-		require.Equal(t, map[string]string{kube.PoolLabel: "workers"}, h.node.Labels)
+		require.Equal(t, map[string]string{names.LabelPool: "workers"}, h.node.Labels)
 		require.Empty(t, h.status.Status.Nodes)
 	})
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/drover-run/drover/shared/rollout"
 )
 
-// fleetLives carry out what a hub assigns to this cell. The test is the hub.
+// fleetLives carry out what runs assign to this cell. The test assigns it.
 var fleetLives = map[string]func(*life){
-	"a hub assigns a release": func(l *life) {
+	"a run assigns a release": func(l *life) {
 		cell := names.Cell(harness.ID, harness.Region)
 		l.Functions.Return("rollout", struct{}{}, nil)
 		l.Functions.Sweep.Cell = cell
@@ -31,9 +31,9 @@ var fleetLives = map[string]func(*life){
 			require.NoError(l.T, err)
 			assigned.Sections = map[string]rollout.Section{"next": {
 				Run: 1, Sequence: assigned.Sections["next"].Sequence + 1, Claims: []string{"demo"}, Releases: []rollout.ReleaseRef{to},
-				Watches: []rollout.Watch{{Cell: rollout.LocalCell, Until: time.Now().Add(24 * time.Hour)}},
+				Watches: []rollout.Watch{{Cell: rollout.OnlyCell, Until: time.Now().Add(24 * time.Hour)}},
 				Assignments: []rollout.Assignment{{
-					Cluster: "demo", Cell: rollout.LocalCell, Rollout: "next", Run: 1, Attempt: attempt, Plan: "0123456789abcdef", To: to,
+					Cluster: "demo", Cell: rollout.OnlyCell, Rollout: "next", Run: 1, Attempt: attempt, Plan: "0123456789abcdef", To: to,
 					Withdrawn: withdrawn,
 				}},
 			}}

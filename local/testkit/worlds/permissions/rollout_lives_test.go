@@ -13,7 +13,7 @@ import (
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
-// rolloutLives plan rollouts and evaluate their runs. The clusters are facts only: no function carries out what the hub assigns.
+// rolloutLives plan rollouts and evaluate their runs. The clusters are facts only: no function carries out what runs assign.
 var rolloutLives = map[string]func(*life){
 	"a rollout is planned, started and ends, and files of it are wrong": func(l *life) {
 		cell := names.Cell(harness.ID, harness.Region)

@@ -125,13 +125,13 @@ function List({ rows }: { rows: Row[] }) {
     <>
       <table class="stack">
         <caption>{rows.length} clusters</caption>
-        <thead><tr>{['Name', 'Health', 'Kubernetes', 'Release', 'Reason', 'Updated', 'Waits for'].map((h) => <th scope="col" key={h}>{h}</th>)}</tr></thead>
+        <thead><tr>{['Name', 'Health', 'Kubernetes', 'Release', 'Reason', 'Changed', 'Waits for'].map((h) => <th scope="col" key={h}>{h}</th>)}</tr></thead>
         <tbody>{rows.slice(0, shown).map((r) => (
           <tr key={r.name}>
             <td data-head="Name"><a href={`#/clusters/${encodeURIComponent(r.name)}`}>{r.name}</a></td>
             <td data-head="Health">{r.health}</td><td data-head="Kubernetes">{r.kubernetesVersion}</td>
             <td data-head="Release">{r.release}{r.target && ` → ${r.target}`}</td><td data-head="Reason">{r.reason}</td>
-            <td data-head="Updated">{ago(r.updatedAt, now)}</td><td data-head="Waits for">{r.waitsFor}</td>
+            <td data-head="Changed">{ago(r.updatedAt, now)}</td><td data-head="Waits for">{r.waitsFor}</td>
           </tr>
         ))}</tbody>
       </table>

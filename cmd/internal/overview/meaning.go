@@ -1,4 +1,4 @@
-package fleet
+package overview
 
 import "github.com/drover-run/drover/shared/rollout"
 

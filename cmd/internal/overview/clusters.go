@@ -1,6 +1,7 @@
-// Package fleet summarizes the statuses of all clusters of a cell: one row for each cluster. The command line and the page show these rows.
+// Package overview summarizes the statuses of all clusters and rollouts of a cell: one row for each. The command line and the page show
+// these rows.
 // Reader reads the statuses; the rest of the package is pure.
-package fleet
+package overview
 
 import (
 	"cmp"
