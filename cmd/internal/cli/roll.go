@@ -24,9 +24,8 @@ func rollCommand() *cobra.Command {
 		Use:   "roll CLUSTER POOL",
 		Short: "Replace all nodes of a pool by its update policy",
 		Long: `Replaces every node of a pool once, even if nothing else changed, by the pool's update policy. If the cluster is converging,
-drover records the roll and makes it afterwards. A roll of an unknown, paused or deleted cluster, or of an unknown pool, ` +
-			`is refused. Then nothing is
-started.
+drover records the roll and makes it afterwards. drover refuses a roll of an unknown, paused or deleted cluster, or of an unknown
+pool. Then it starts nothing.
 
 With --dry-run it only shows the nodes of the pool, the pods on them, what blocks their leaving and the least time that it takes. For that
 the cluster must let you read it. If it does not, the dry run prints the access entry that its spec needs, and fails with 2.`,
