@@ -27,6 +27,12 @@ func deployedRelay(deployed map[string]stack.Deployed) (code render.RelayCode, f
 	return render.ParseRelayCode(deployed[names.ControlPlane].Outputs[stack.OutputRelay])
 }
 
+// hadRelay reports whether the control plane has the security group of a relay. The relay itself may be removed already.
+func hadRelay(deployed map[string]stack.Deployed) bool {
+	outputs := deployed[names.ControlPlane].Outputs
+	return outputs[stack.OutputRelay] != "" || outputs[stack.OutputRelayGroup] != ""
+}
+
 // relayMissing reports whether the function of the deployed relay was deleted outside drover. CloudFormation does not notice that. Between
 // the two updates of a repair the function is absent, and the second update creates it.
 func (p *Planner) relayMissing(ctx context.Context, w *work) (bool, error) {

@@ -244,6 +244,39 @@ func TestRelayCode(t *testing.T) {
 	})
 }
 
+// CloudFormation may be unable to delete the security group during an update: see render.
+func TestRelayOfAnEndpointThatBecomesOpen(t *testing.T) {
+	const group = "AWS::EC2::SecurityGroup\n"
+	d := &deployedCluster{cluster: withSpec(t), stacks: map[string]stack.Deployed{}}
+	d.deploy(d.plan(t, "one", privateSpec))
+	open := func(more string) string {
+		t.Helper()
+		change, found := d.plan(t, "two", specWithoutPools+more).Plan.Find(names.ControlPlane)
+		require.True(t, found)
+		template := d.put[change.TemplateKey]
+		require.NotContains(t, template, "AWS::Lambda::Function")
+		require.NotContains(t, template, stack.OutputRelay+":")
+		require.Contains(t, template, group)
+		require.Contains(t, template, "RelayRole:")
+		require.Contains(t, template, stack.OutputRelayGroup+":")
+		return template
+	}
+	opened := open("")
+	outputs := d.stacks[names.ControlPlane].Outputs
+	delete(outputs, stack.OutputRelay)
+	outputs[stack.OutputRelayGroup] = "sg-1"
+	require.Equal(t, opened, open("  tags: {team: a}\n"), "the group stays")
+	change, found := d.plan(t, "two", privateSpec).Plan.Find(names.ControlPlane)
+	require.True(t, found)
+	require.Empty(t, change.RepairKey)
+	require.Contains(t, d.put[change.TemplateKey], "AWS::Lambda::Function")
+	require.NotContains(t, d.put[change.TemplateKey], stack.OutputRelayGroup)
+	delete(outputs, stack.OutputRelayGroup)
+	change, found = d.plan(t, "two", specWithoutPools).Plan.Find(names.ControlPlane)
+	require.True(t, found)
+	require.NotContains(t, d.put[change.TemplateKey], group, "of a cluster that had no relay")
+}
+
 func TestDeletedRelay(t *testing.T) {
 	start := func(t *testing.T) *deployedCluster {
 		t.Helper()

@@ -61,7 +61,10 @@ func (p *Planner) render(ctx context.Context, w work, in Request, spec *api.Clus
 	if !w.decision.RecheckAt.IsZero() {
 		w.later = append(w.later, w.decision.RecheckAt)
 	}
-	w.desired = render.Cluster{Cell: p.Cell, Resolved: w.resolved, RollAt: rollAt, Relay: p.relayCode(w.deployed), Templates: w.templates}
+	w.desired = render.Cluster{
+		Cell: p.Cell, Resolved: w.resolved, RollAt: rollAt, Relay: p.relayCode(w.deployed), HadRelay: hadRelay(w.deployed),
+		Templates: w.templates,
+	}
 	if w.desired.RelayMissing, err = p.relayMissing(ctx, &w); err != nil {
 		return w, err
 	}

@@ -63,7 +63,7 @@ func executions(b *testing.B, in Cluster) []execution {
 	r := &renderer{Cluster: in, set: versions["v1"], out: &Output{UserData: map[string][]byte{}}}
 	network, err := newNetworkParams(in.Cell, in.Resolved)
 	require.NoError(b, err)
-	controlPlane, err := newControlPlaneParams(in.Cell, in.Resolved, in.Relay)
+	controlPlane, err := newControlPlaneParams(in)
 	require.NoError(b, err)
 	files := []execution{{"network.yaml.tmpl", network}, {"control-plane.yaml.tmpl", controlPlane}}
 	for _, needed := range []bool{true, false} {

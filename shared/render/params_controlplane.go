@@ -38,8 +38,8 @@ type controlPlaneParams struct {
 	// PrepareRole and the others are roles of drover's functions.
 	PrepareRole, JoinRole, DrainRole, SweepRole, UpgradeRole string
 	Access                                                   []accessEntry
-	// Relay is nil if the endpoint is open to everyone.
-	Relay *relayParams
+	// Relay is nil if the endpoint is open to everyone. RelayGroup has the values of the relay's security group and role.
+	Relay, RelayGroup *relayParams
 }
 
 // accessEntry gives a principal access to the cluster. Its id is derived from the principal.
@@ -59,7 +59,8 @@ type accessPolicy struct {
 var nodePolicies = []string{"AmazonEKSWorkerNodePolicy", "AmazonEC2ContainerRegistryPullOnly", "AmazonSSMManagedInstanceCore"}
 
 // newControlPlaneParams computes the values of the control plane's template.
-func newControlPlaneParams(cell Cell, cluster *api.Cluster, code RelayCode) (*controlPlaneParams, error) {
+func newControlPlaneParams(in Cluster) (*controlPlaneParams, error) {
+	cell, cluster := in.Cell, in.Resolved
 	spec, name := cluster.Spec.ControlPlane, eksName(cluster)
 	p := &controlPlaneParams{
 		Description:     "drover: control plane of cluster " + cluster.Metadata.Name,
@@ -91,8 +92,7 @@ func newControlPlaneParams(cell Cell, cluster *api.Cluster, code RelayCode) (*co
 		SweepRole:         names.RoleARN(cell.Partition, cell.Account, cell.Region, "sweep"),
 		UpgradeRole:       names.RoleARN(cell.Partition, cell.Account, cell.Region, "upgrade"),
 	}
-	var err error
-	if p.Relay, err = newRelayParams(cell, cluster, code); err != nil {
+	if err := p.addRelay(in); err != nil {
 		return nil, err
 	}
 	if cell.Partition == "aws-cn" {

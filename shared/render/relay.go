@@ -62,14 +62,27 @@ type relayParams struct {
 	Missing bool
 }
 
-// newRelayParams returns nil for a cluster whose endpoint is open to everyone.
-func newRelayParams(cell Cell, cluster *api.Cluster, code RelayCode) (*relayParams, error) {
-	if !cluster.Spec.ControlPlane.Endpoint.NeedsRelay() {
-		return nil, nil
+// addRelay adds a relay, unless the cluster's endpoint is open to everyone. If it was not before, the cluster keeps the relay's security
+// group, and the role with which Lambda deletes the network interfaces. CloudFormation waits for these only if the function still exists.
+// Otherwise it could not delete the group, and an update forgets what it could not delete.
+// https://repost.aws/knowledge-center/cloudformation-stack-cleanup-stuck
+func (p *controlPlaneParams) addRelay(in Cluster) error {
+	needed := in.Resolved.Spec.ControlPlane.Endpoint.NeedsRelay()
+	if !needed && !in.HadRelay {
+		return nil
 	}
-	if _, found := ParseRelayCode(code.String()); !found {
-		return nil, ErrNoRelayCode
+	p.RelayGroup = newRelayParams(in.Cell, in.Resolved, in.Relay)
+	if !needed {
+		return nil
 	}
+	if _, found := ParseRelayCode(in.Relay.String()); !found {
+		return ErrNoRelayCode
+	}
+	p.Relay = p.RelayGroup
+	return nil
+}
+
+func newRelayParams(cell Cell, cluster *api.Cluster, code RelayCode) *relayParams {
 	name := names.Relay(cluster.Metadata.Name)
 	arn := func(service, resource string) string {
 		return strings.Join([]string{"arn", cell.Partition, service, cell.Region, cell.Account, resource}, ":")
@@ -83,5 +96,5 @@ func newRelayParams(cell Cell, cluster *api.Cluster, code RelayCode) (*relayPara
 	for _, kind := range []string{"network-interface", "security-group", "subnet"} {
 		p.Interfaces = append(p.Interfaces, arn("ec2", kind+"/*"))
 	}
-	return p, nil
+	return p
 }

@@ -64,7 +64,7 @@ func (r *renderer) network() error {
 }
 
 func (r *renderer) controlPlane() error {
-	params, err := newControlPlaneParams(r.Cell, r.Resolved, r.Relay)
+	params, err := newControlPlaneParams(r.Cluster)
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (r *renderer) controlPlane() error {
 		Name: names.ControlPlane, Protected: params.Retain, Capabilities: []string{"CAPABILITY_IAM"},
 		Parameters: []Parameter{protection(params.Retain), r.subnets()},
 	}
-	if params.Relay != nil {
+	if params.RelayGroup != nil {
 		stack.Parameters = append(stack.Parameters, r.vpc())
 	}
 	if params.Retain {

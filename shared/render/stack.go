@@ -27,6 +27,9 @@ type Cluster struct {
 	Resolved *api.Cluster
 	// RelayMissing reports that the function of the deployed relay was deleted outside drover.
 	RelayMissing bool
+	// HadRelay reports that the deployed control plane has the security group of a relay. A cluster keeps the group if its endpoint is now
+	// open to everyone.
+	HadRelay bool
 	// RollAt is the time of the latest roll, by pool: see plan.RollAt. Future times do not belong here.
 	RollAt map[string]time.Time
 	// Relay is the code of the cluster's relay. Only a cluster whose endpoint is not open to everyone has one.

@@ -32,11 +32,13 @@ type API struct {
 	Relayed bool
 }
 
-// Outputs of the control plane's stack. Only a cluster with a relay has the third.
+// Outputs of the control plane's stack. Only a cluster with a relay has the third, and only one that kept the security group of a relay
+// has the fourth.
 const (
-	OutputEndpoint  = "ClusterEndpoint"
-	OutputAuthority = "ClusterCertificateAuthority"
-	OutputRelay     = "RelayCode"
+	OutputEndpoint   = "ClusterEndpoint"
+	OutputAuthority  = "ClusterCertificateAuthority"
+	OutputRelay      = "RelayCode"
+	OutputRelayGroup = "RelaySecurityGroupId"
 )
 
 // API returns how the API server of a deployed control plane is reached. Its endpoint is empty if there is none yet.

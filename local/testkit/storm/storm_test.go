@@ -76,6 +76,8 @@ func TestRecentLives(t *testing.T) {
 // found are worlds in which the storm found a violation, with its cause. What a seed does changes with drover, so each cause has a test
 // of its own, too.
 var found = map[uint64]string{
+	32385574:      "the relay was deleted, and its endpoint became open minutes later",
+	32385832:      "the relay was deleted, and then the endpoint became open: CloudFormation forgot its security group",
 	205396819154:  "the event of an ending instance was lost, and Lambda throttled every sweep",
 	205396818987:  "drover was removed during a drain, and Lambda throttled every sweep",
 	205396818691:  "the events of the second of two stacks of one name were lost",

@@ -15,6 +15,7 @@ import (
 	"github.com/drover-run/drover/local/testkit/harness"
 	"github.com/drover-run/drover/local/testkit/lives"
 	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/stack"
 	"github.com/drover-run/drover/shared/status"
 )
 
@@ -62,6 +63,45 @@ func TestDeletionWithoutTheRelay(t *testing.T) {
 				require.Empty(t, l.Stacks("demo"))
 				require.Empty(t, l.interfaces())
 				require.Empty(t, l.EC2.Tagged(t.Context()))
+			})
+		})
+	}
+}
+
+// CloudFormation does not wait for the network interfaces of a function that was deleted outside drover. So it could not delete the
+// security group of the relay, and an update forgets what it could not delete.
+func TestEndpointThatBecomesOpen(t *testing.T) {
+	for name, deleteRelay := range map[string]func(l *life){
+		"the relay exists":             func(*life) {},
+		"the relay was deleted":        func(l *life) { l.DeleteRelay() },
+		"the relay is deleted by then": func(l *life) { go func() { time.Sleep(time.Minute); l.DeleteRelay() }() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			run(t, func(l *life) {
+				before := l.AllResources()
+				l.private(lives.Unprotected)
+				outputs := func() map[string]string { return l.Stack("demo", names.ControlPlane).Outputs }
+				open := func(more string) map[string]string {
+					t.Helper()
+					l.ChangeSpec(lives.Unprotected + more)
+					l.RequirePhase(status.Ready)
+					require.Zero(t, l.relays())
+					require.NotEmpty(t, outputs()[stack.OutputRelayGroup])
+					require.Empty(t, outputs()[stack.OutputRelay])
+					return outputs()
+				}
+				deleteRelay(l)
+				require.Equal(t, open(""), open("  tags: {team: a}\n"))
+				l.ChangeSpec(lives.PrivateEndpoint + lives.Unprotected)
+				l.requireRelay()
+				require.Empty(t, outputs()[stack.OutputRelayGroup])
+				open("")
+				l.Audit()
+				require.Nil(t, l.Status("demo").Condition(status.InSync))
+				l.Remove(names.ClusterSpec("demo"), "")
+				l.RunSchedules(3)
+				l.RequireDeleted("demo", before)
+				require.Empty(t, l.interfaces())
 			})
 		})
 	}
