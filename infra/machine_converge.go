@@ -215,7 +215,7 @@ func startUpgrade(scope constructs.Construct, done awsstepfunctions.IChainable) 
 	machine := awsstepfunctions.StateMachine_FromStateMachineArn(scope, jsii.String("UpgradeMachine"), sub(upgradeARN))
 	start := awsstepfunctionstasks.StepFunctionsStartExecution_Jsonata(scope, jsii.String("Start the upgrade"),
 		&awsstepfunctionstasks.StepFunctionsStartExecutionJsonataProps{
-			Comment:      jsii.String("For the spec, a channel or a time. This execution does not wait for it."),
+			Comment:      jsii.String("For the spec, a channel, a time or a rollout. This execution does not wait for it."),
 			StateMachine: machine,
 			Name:         jsii.String("{% $plan.upgrade.name %}"),
 			Input:        awsstepfunctions.TaskInput_FromText(jsii.String("{% $plan.upgrade.start %}")),

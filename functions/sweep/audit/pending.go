@@ -6,9 +6,9 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// specPending reports whether a spec was accepted that no execution acts on: its execution was aborted before it
-// started, or left the cluster to another one, which ended without a check for newer specs. An invalid spec is not
-// pending. Nor is one whose execution an operator aborted.
+// specPending reports whether a spec was accepted that no execution acts on: its execution was aborted before it planned, or left the
+// cluster to another one, which ended without a check for newer specs. An invalid spec is not pending. Nor is one whose execution ended
+// without a report: it has retries of its own. See ADR 39.
 func specPending(s *status.Status) bool {
 	accepted := s.Condition(status.SpecAccepted)
 	return idle(s) && s.ObservedVersion != "" && s.ObservedVersion != s.PlannedVersion && accepted != nil && accepted.Status == "True"
@@ -32,7 +32,7 @@ func deletionPending(s *status.Status) bool {
 	return s.Phase == status.Stopped && converged != nil && !slices.Contains(final, converged.Reason)
 }
 
-// idle reports whether no execution works on a cluster, and none was aborted.
+// idle reports whether no execution works on a cluster, and none ended without a report.
 func idle(s *status.Status) bool {
 	converged := s.Condition(status.Converged)
 	switch s.Phase {

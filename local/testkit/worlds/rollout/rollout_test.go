@@ -174,7 +174,7 @@ func TestNextMemberStartsAtOnce(t *testing.T) {
 	run(t, func(l *life) {
 		l.Upload(names.Rollout("next"), quick)
 		l.wait("the plan", l.hasPlan)
-		time.Sleep(time.Hour) // the facts of the start are older than ten minutes, so the start renews them
+		time.Sleep(time.Hour) // the facts of the start are older than half an hour, so the start renews them
 		l.decide("go", "Start", "")
 		for passed := time.Duration(0); l.member("c").State != rollout.Good; passed += time.Second {
 			require.Less(l.T, passed, 6*time.Hour, "%+v", l.record().Run)
