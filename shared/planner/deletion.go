@@ -74,8 +74,8 @@ func (p *Planner) PlanDeletion(ctx context.Context, cluster string) (d Deletion,
 	return d, nil
 }
 
-// knownStacks lists the stacks that a cluster may have by name: those of its status, and those that most clusters have. The tag index
-// finds the others.
+// knownStacks lists, by name, the stacks of a cluster's status and the stacks of most clusters. The cluster may not have all of them. The
+// tag index finds the others.
 func knownStacks(s status.Status) []string {
 	stacks := append(recordedStacks(s), names.Network, names.ControlPlane, names.Addons, names.NodeAddons)
 	slices.Sort(stacks)

@@ -11,8 +11,8 @@ import (
 
 // refuseReplacingLive rejects a plan that creates a network or control plane while the EKS cluster still exists. This happens when the
 // stack was deleted outside drover and deletion protection retained the cluster. It asks EKS only if the plan creates one of the two.
-// Changes that only remove deletion protection are allowed, so that the cluster can be deleted. If a stack was only partly deleted, the
-// plan stays, and the change function decides. See ADR 19.
+// Changes that only remove deletion protection are allowed. Otherwise the cluster could not be deleted. If a stack was only partly deleted,
+// the plan stays, and the change function decides. See ADR 19.
 func (p *Planner) refuseReplacingLive(ctx context.Context, w work, planned plan.Plan) (plan.Plan, error) {
 	var refused []status.Reason
 	creates := false

@@ -9,7 +9,7 @@ import (
 )
 
 // validateOwners checks who owns the network and the key that a spec names, before a control plane is created with them or moves to other
-// subnets. It rejects those that another cluster's stacks created: they would be deleted with that cluster, or block its deletion.
+// subnets. It rejects a network or key of another cluster's stacks: it would be deleted with that cluster, or block its deletion.
 func (p *Planner) validateOwners(ctx context.Context, w *work) (api.Errors, error) {
 	prefix := "arn:" + p.Cell.Partition + ":ec2:" + p.Cell.Region + ":" + p.Cell.Account
 	named := w.resolved.ResourceARNs(prefix)

@@ -164,7 +164,7 @@ func (p *Planner) Plan(ctx context.Context, in Request) (o Outcome, err error) {
 // work is what planning has read and rendered.
 type work struct {
 	cluster string
-	// version is the version of the spec that applies, newest that of the newest spec. They differ if the newest was rejected.
+	// version is the version of the applied spec, newest that of the newest spec. They differ if the newest was rejected.
 	version, newest string
 	rejected        *Stop
 	// uploadedAt is when version was uploaded.
@@ -191,7 +191,7 @@ type work struct {
 	record   *upgrade.Record
 	// releases are the releases that were read, by name, and by content if they are pinned.
 	releases map[string]content
-	// rolled are the nodes that rolls replaced and that are still being drained.
+	// rolled are replaced nodes of rolls that are still being drained.
 	rolled []status.Node
 }
 

@@ -83,8 +83,8 @@ func renderError(err error) error {
 	return &Stop{status.ReasonSpecInvalid, err.Error()}
 }
 
-// candidateStacks lists the stacks that the cluster may have by name: those of its spec and, for an execution, those that its status
-// knows. The tag index does not find a stack that has only a change set.
+// candidateStacks lists, by name, the stacks of the cluster's spec and, for an execution, also those of its status. The cluster may not
+// have all of them. The tag index does not find a stack with only a change set.
 func (p *Planner) candidateStacks(ctx context.Context, in Request, spec *api.Cluster) ([]string, error) {
 	stacks := expectedStacks(spec)
 	if !in.StacksOfStatus {

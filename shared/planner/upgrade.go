@@ -68,7 +68,7 @@ func (p *Planner) readAndDecide(ctx context.Context, cluster string, record *upg
 	return &w, err
 }
 
-// decide decides which release applies and which upgrade may start, given the record that was read.
+// decide decides with the record of the last upgrade: which release applies, and which upgrade may start.
 func (p *Planner) decide(ctx context.Context, w *work, spec *api.Cluster) error {
 	var err error
 	if w.record != nil && w.record.Stack != w.deployed[names.ControlPlane].ID {
@@ -195,8 +195,8 @@ func waits(pending *upgrade.Pending, now time.Time) string {
 	return "begins within five minutes of " + pending.At.Format(time.RFC3339) + ": " + pending.Message // a sweep can be late
 }
 
-// recordPending writes the pending upgrade into the status, and removes one that was withdrawn. The upgrade function
-// records an upgrade that is in flight or finished, and one that an execution waits to start.
+// recordPending writes the pending upgrade into the status, and removes a withdrawn one. The function upgrade records all others: in
+// flight, finished, or about to be started by an execution.
 func (w *work) recordPending(s *status.Status, now time.Time) {
 	if w.record != nil && !w.record.State.Final() {
 		w.recordPendingBeside(s, now)
@@ -316,7 +316,7 @@ func blockUnread(next *status.Upgrade, pending *upgrade.Pending) *status.Upgrade
 	return next
 }
 
-// noteMissedWindow adds to the message that an earlier window passed, and that the upgrade waits for the next one.
+// noteMissedWindow adds to the message: an earlier window passed, and the upgrade waits for the next one.
 func noteMissedWindow(before, next *status.Upgrade, now time.Time) {
 	if before.At == nil || next.At == nil || !next.At.After(*before.At) || before.At.After(now) {
 		return

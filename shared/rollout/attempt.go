@@ -9,8 +9,8 @@ import (
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
-// Request returns the upgrade that the assignment requests from a cluster with this stack of the control plane; nil if it requests none:
-// there is no assignment, it was withdrawn before its upgrade began, a check refused it, or the cluster was recreated.
+// Request returns the upgrade that the assignment requests from a cluster with this stack of the control plane. It returns nil if there is
+// no assignment, if it was withdrawn before its upgrade began, if a check refused it, or if the cluster was recreated.
 func (a *CellAssignment) Request(stack string) *upgrade.Assigned {
 	if a == nil || a.Withdrawn && !a.Begun || a.Check != "" || a.Stack != stack {
 		return nil

@@ -153,8 +153,8 @@ func (f *Fact) ailment() Reason {
 	return ""
 }
 
-// FactOfSpec returns the fact that the spec of a cluster implies before drover has reported any: the cluster has the release that the spec
-// names. release is the zero Content if it is not known. The fact has no time of observation.
+// FactOfSpec returns what the spec of a cluster implies before drover has reported a fact: the cluster has the release of its spec. release
+// is the zero Content if it is not known. The fact has no time of observation.
 func FactOfSpec(c *api.Cluster, release Content) Fact {
 	f := Fact{Cluster: c.Metadata.Name, Labels: c.Metadata.Labels, Region: c.Region(), Paused: c.Spec.Paused,
 		Pinned: c.Spec.Fleet.Release == api.FleetPinned}

@@ -1,7 +1,7 @@
 package rollout
 
-// Ticks: the next step of a run. The order of the parts of a tick matters: decisions and observations come before starts, so that a start
-// never ignores what the same inputs forbid.
+// Ticks. A tick is one evaluation of a run: it computes the next record. The order of its parts matters. Decisions and observations come
+// before starts, so a start never ignores what the same inputs forbid.
 
 import (
 	"cmp"
@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	// staleAfter is the age after which a fact allows no start. The audit renews facts more often.
+	// staleAfter is the age after which a fact allows no start. While a run is active, fleet renews facts every half hour: see ADR 45.
 	staleAfter = time.Hour
-	// maxGap is the longest pause between two looks that counts as observed. Looks are four to six minutes apart:
-	// see lookEvery of the sweep.
+	// maxGap is the longest pause between two looks that counts as observed. A look is one observation of a cluster by the sweep. Looks are
+	// four to six minutes apart: see lookEvery of the sweep.
 	maxGap = 15 * time.Minute
 	// minUnwell is the shortest time after which a regressed member fails. settle may be longer.
 	minUnwell = 10 * time.Minute
-	// minSick is the shortest time after which a member fails that is not well after its upgrade. Four times settle may be longer. Without
-	// this limit, the member would fail only at its deadline, which leaves days for the replacement of its nodes.
+	// minSick applies to a member that is not well after its upgrade: it is the shortest time until the member fails. Four times settle may
+	// be longer. Without this limit, the member would fail only at its deadline. The deadline leaves days for the replacement of nodes.
 	minSick = time.Hour
 	// alarmLimit is how long an alarm of a stage may be in ALARM until the stage is halted.
 	alarmLimit = 10 * time.Minute
@@ -287,8 +287,10 @@ func (t *ticking) pass() {
 	}
 }
 
-// passes reports whether a stage passes: no member waits or is at risk, the failures are within the budget, Good members outnumber them,
-// and the soak and the approvals are complete.
+// passes reports whether a stage passes:
+//   - No member waits or is at risk.
+//   - The failures are within the budget, and fewer than the Good members.
+//   - The soak and the approvals are complete.
 func (t *ticking) passes(i int) bool {
 	s, run, own, all := &t.p.Stages[i], &t.r.Stages[i], t.tally(i), t.sharedTally(i, false)
 	if own.skipped == own.members {
