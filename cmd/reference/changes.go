@@ -35,6 +35,7 @@ var baselines = []string{"everything", "existing-network", "scheduled", "demo", 
 var untriedFields = changes{
 	"apiVersion":                "there is one",
 	"kind":                      "there is one",
+	"spec.poolDefaults":         "that of the field, for each pool that does not state it",
 	"spec.release.name":         "each default that differs between the releases does what its field does",
 	"spec.pools[].architecture": "**rolls**: pool, with the image and the instance types that go with it",
 	"spec.templateVersion": "each stack that the other templates render differently is updated; " +

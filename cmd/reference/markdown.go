@@ -80,10 +80,17 @@ func section(b *bytes.Buffer, t reflect.Type, path string, rules api.Rules, docs
 			if elem(f.Type).Kind() == reflect.Slice {
 				here += "[]"
 			}
-			within = append(within, inner{object, here, r})
+			if r.Partial { // it has the fields of spec.pools[]
+				here = strings.TrimSuffix(here, "Defaults") + "s[]"
+			} else {
+				within = append(within, inner{object, here, r})
+			}
 			kind = fmt.Sprintf("[%s](#%s)", kind, anchor(here))
 		}
 		text := docs.field(t, f, "`"+r.Name+"`")
+		if mayBeDefaults[t] && r.Required && r.Name != "name" {
+			r.Required, text = false, text+" **Required**, here or in `spec.poolDefaults`."
+		}
 		fmt.Fprintf(b, "| `%s` | %s | %s |", r.Name, kind, cell(strings.TrimSpace(text+" "+facts(f.Type, r))))
 		if done != nil {
 			fmt.Fprintf(b, " %s |", cell(does))

@@ -61,7 +61,7 @@ func eachField(t reflect.Type, path string, visit func(owner reflect.Type, f ref
 		f := t.Field(i)
 		here := strings.TrimPrefix(path+"."+api.RulesOf(f).Name, ".")
 		visit(t, f, here)
-		if _, object := typeName(f.Type); object != nil {
+		if _, object := typeName(f.Type); object != nil && !api.RulesOf(f).Partial {
 			if elem(f.Type).Kind() == reflect.Slice {
 				here += "[]"
 			}
@@ -267,6 +267,9 @@ func TestSchemaRefusesWhatDroverRefuses(t *testing.T) {
 		},
 		"a window that opens in no way":         {"  tags:", "  upgrade: {window: {duration: 4h}}\n  tags:"},
 		"a window that opens at no time of day": {"  tags:", "  upgrade: {window: {start: \"24:00\", duration: 4h}}\n  tags:"},
+		"a default for names":                   {"  pools:", "  poolDefaults: {name: a}\n  pools:"},
+		"a default of the wrong type":           {"  pools:", "  poolDefaults: {maxPods: many}\n  pools:"},
+		"half of a spot":                        {"        onDemandPercentage: 50\n", ""},
 		"an empty command":                      {"      files:", "      commands: [\"\"]\n      files:"},
 	}
 	demo, err := os.ReadFile(filepath.Join(examples, "clusters", "demo.yaml"))
@@ -283,6 +286,23 @@ func TestSchemaRefusesWhatDroverRefuses(t *testing.T) {
 			require.Error(t, errs.Err())
 		})
 	}
+}
+
+// Both must accept pools that take what they need from the defaults.
+func TestSchemaKnowsDefaultsOfPools(t *testing.T) {
+	demo, err := os.ReadFile(filepath.Join(examples, "clusters", "demo.yaml"))
+	require.NoError(t, err)
+	spec := strings.NewReplacer(
+		"  pools:", "  poolDefaults:\n    instanceTypes: [m7i.large]\n    minSize: 1\n    maxSize: 6\n"+
+			"    spot: {onDemandBase: 0, onDemandPercentage: 50}\n  pools:",
+		"      minSize: 2\n", "", "      maxSize: 4\n", "", "        onDemandPercentage: 50\n", "",
+	).Replace(string(demo))
+	var value any
+	require.NoError(t, yaml.Unmarshal([]byte(spec), &value))
+	require.NoError(t, compile(t, "cluster").Validate(value))
+	c, errs := api.ReadCluster("demo.yaml", []byte(spec), api.Options{})
+	require.NoError(t, errs.Err())
+	require.Equal(t, 6, c.Spec.Pools[0].MaxSize)
 }
 
 func TestLinksOfTheReferenceLead(t *testing.T) {

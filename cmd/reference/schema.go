@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 
 	"github.com/drover-run/drover/shared/api"
@@ -49,6 +50,14 @@ var between = map[reflect.Type]object{
 		{"then", object{{"properties", object{{"cidr", false}, {"secondaryCIDRs", false}, {"zones", false}, {"natGateways", false}}}}},
 		{"else", object{{"required", []string{"cidr", "zones"}}}},
 	},
+	// What a pool needs may be in the defaults.
+	reflect.TypeFor[api.ClusterSpec](): {
+		{"if", object{{"properties", object{{"poolDefaults", false}}}}},
+		{"then", object{{"properties", object{{"pools", object{{"items", object{
+			{"required", []string{"instanceTypes", "minSize", "maxSize"}},
+			{"properties", object{{"spot", object{{"required", []string{"onDemandBase", "onDemandPercentage"}}}}}},
+		}}}}}}}},
+	},
 	reflect.TypeFor[api.Window](): {
 		{"if", object{{"required", []string{"cron"}}}},
 		{"then", object{{"properties", object{{"days", false}, {"start", false}}}}},
@@ -63,6 +72,9 @@ var between = map[reflect.Type]object{
 		{"else", object{{"required", []string{"from", "until"}}}},
 	},
 }
+
+// mayBeDefaults are the types whose required fields spec.poolDefaults may have, except a name.
+var mayBeDefaults = map[reflect.Type]bool{reflect.TypeFor[api.Pool](): true, reflect.TypeFor[api.Spot](): true}
 
 // schemaOf returns the JSON Schema of a kind.
 // https://json-schema.org/draft/2020-12
@@ -102,7 +114,7 @@ func (s *schemas) structure(t reflect.Type) object {
 		rules := api.RulesOf(f)
 		property := object{{"description", s.docs.field(t, f, rules.Name)}}
 		properties.set(rules.Name, append(property, s.value(f.Type, rules)...))
-		if rules.Required {
+		if rules.Required && (!mayBeDefaults[t] || rules.Name == "name") {
 			required = append(required, rules.Name)
 		}
 	}
@@ -129,6 +141,10 @@ func (s *schemas) value(t reflect.Type, rules api.Rules) (o object) {
 	}
 	switch t.Kind() {
 	case reflect.Struct:
+		if rules.Partial {
+			o.set("$ref", s.definePartial(t, rules.Without))
+			return o
+		}
 		o.set("$ref", s.define(t))
 		if rules.ObjectName != nil {
 			o.set("properties", object{{"name", ofFormat(rules.ObjectName)}})
@@ -183,6 +199,22 @@ func (s *schemas) define(t reflect.Type) string {
 		s.list.set(t.Name(), s.structure(t))
 	}
 	return "#/$defs/" + t.Name()
+}
+
+// definePartial adds the definition of a type with defaults: without some of its fields, and none is required.
+func (s *schemas) definePartial(t reflect.Type, without []string) string {
+	var partial object
+	for _, m := range s.structure(t) {
+		switch m.key {
+		case "required":
+			continue
+		case "properties":
+			m.value = slices.DeleteFunc(m.value.(object), func(p member) bool { return slices.Contains(without, p.key) })
+		}
+		partial = append(partial, m)
+	}
+	s.list.set(t.Name()+"Defaults", partial)
+	return "#/$defs/" + t.Name() + "Defaults"
 }
 
 func ofFormat(f *api.Format) (o object) {

@@ -21,7 +21,8 @@ type way struct {
 	other func(v any, n int) (any, bool)
 }
 
-// fieldsOf are the fields of a kind by path, including objects.
+// fieldsOf are the fields of a kind by path, including objects, and without the fields of defaults: they have those of the objects that
+// take them.
 func fieldsOf(t reflect.Type, path string) iter.Seq2[string, reflect.StructField] {
 	return func(yield func(string, reflect.StructField) bool) {
 		for i := range t.NumField() {
@@ -30,7 +31,7 @@ func fieldsOf(t reflect.Type, path string) iter.Seq2[string, reflect.StructField
 			if !yield(here, f) {
 				return
 			}
-			if _, object := typeName(f.Type); object != nil {
+			if _, object := typeName(f.Type); object != nil && !api.RulesOf(f).Partial {
 				if elem(f.Type).Kind() == reflect.Slice {
 					here += "[]"
 				}

@@ -48,6 +48,9 @@ type ClusterSpec struct {
 	Network Network `json:"network"`
 	// ControlPlane configures the EKS cluster.
 	ControlPlane ControlPlane `json:"controlPlane,omitempty"`
+	// PoolDefaults are fields of pools. A pool takes each field that it does not state: objects field by field, lists and maps whole.
+	// An empty list or map, 0 and false are stated.
+	PoolDefaults *Pool `json:"poolDefaults,omitempty" rule:"partial;without=name"`
 	// Pools are the groups of worker nodes.
 	Pools []Pool `json:"pools,omitempty" rule:"unique=name"`
 	// Addons are the EKS add-ons. They are added to the release's. What is stated here takes precedence.

@@ -36,7 +36,9 @@ func DecodeCluster(file string, data []byte) (*Cluster, Errors) {
 	if len(d.errs) > 0 {
 		return nil, d.errors()
 	}
-	return d.object.(*Cluster), nil
+	c := d.object.(*Cluster)
+	c.Spec.PoolDefaults = nil // the pools have them
+	return c, nil
 }
 
 // DecodeRelease reads a release strictly, like DecodeCluster.
@@ -92,6 +94,11 @@ func decode(file string, data []byte, kind string) *document {
 	d.object = newObject(kind)
 	root := d.parse(data)
 	if root == nil || !d.expectKind(root, kind) {
+		return d
+	}
+	if kind == KindCluster && !fillPools(root) {
+		why := fmt.Sprintf("with spec.poolDefaults in every pool, the file has more than %d values", maxValues)
+		d.fail(place{1, 1}, whole(field.Forbidden(nil, why)))
 		return d
 	}
 	d.value(nil, root, reflect.ValueOf(d.object).Elem(), Rules{}, 1)
@@ -231,7 +238,7 @@ func (d *document) value(path *field.Path, node *yaml.Node, out reflect.Value, r
 		}
 		list := reflect.MakeSlice(out.Type(), len(node.Content), len(node.Content))
 		for i, item := range node.Content {
-			d.value(path.Index(i), item, list.Index(i), rules, depth+1)
+			d.value(path.Index(i), item, list.Index(i), rules.ofItem(), depth+1)
 		}
 		out.Set(list)
 	case reflect.Interface:
@@ -274,8 +281,11 @@ func (d *document) structure(path *field.Path, node *yaml.Node, out reflect.Valu
 		}
 		here := child(path, key.Value)
 		index := slices.IndexFunc(fields, func(r Rules) bool { return r.Name == key.Value })
-		if index < 0 {
+		if index < 0 || slices.Contains(rules.Without, key.Value) {
 			why := unsupportedField(out.Type(), key.Value)
+			if index >= 0 {
+				why = "it cannot have a default"
+			}
 			if why == "" {
 				why = "unknown field" + d.insteadOf(key.Value, fields)
 			}
@@ -287,10 +297,10 @@ func (d *document) structure(path *field.Path, node *yaml.Node, out reflect.Valu
 			continue // like an absent field
 		}
 		given[key.Value] = true
-		d.value(here, value, out.Field(index), fields[index], depth+1)
+		d.value(here, value, out.Field(index), fields[index].within(rules), depth+1)
 	}
 	for _, f := range fields {
-		if f.Required && !given[f.Name] {
+		if f.within(rules).Required && !given[f.Name] {
 			d.fail(d.placeOf(child(path, f.Name).String()), field.Required(child(path, f.Name), ""))
 		}
 	}
@@ -439,7 +449,7 @@ func (d *document) errors() (errs Errors) {
 	for i, e := range d.errs {
 		errs = append(errs, d.error(d.at[i], e))
 	}
-	return errs.sortedByLine()
+	return errs.sortedByLine().withoutFilled()
 }
 
 func (d *document) error(at place, err *field.Error) *Error {

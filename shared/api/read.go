@@ -15,7 +15,9 @@ import (
 // errors.
 func ReadCluster(file string, data []byte, o Options) (*Cluster, Errors) {
 	return read(&clustersRead, file, data, o, KindCluster, func(c *Cluster) field.ErrorList {
-		return append(validateCluster(c, o), validateChannel(c)...)
+		errs := append(validateCluster(c, o), validateChannel(c)...)
+		c.Spec.PoolDefaults = nil // the pools have them
+		return errs
 	})
 }
 

@@ -32,6 +32,9 @@ type Rules struct {
 	UniqueBy []string
 	// MayBeEmpty allows "" in a required string.
 	MayBeEmpty bool
+	// Partial objects need none of the fields that are required, and do not have those of Without. The objects within are partial, too.
+	Partial bool
+	Without []string
 	// Secret values never appear in messages.
 	Secret bool
 	// ObjectName is the format of metadata.name below this field.
@@ -71,6 +74,10 @@ func RulesOf(f reflect.StructField) Rules {
 			}
 		case "empty":
 			r.MayBeEmpty = true
+		case "partial":
+			r.Partial = true
+		case "without":
+			r.Without = strings.Split(value, ",")
 		case "secret":
 			r.Secret = true
 		case "name":
@@ -79,6 +86,20 @@ func RulesOf(f reflect.StructField) Rules {
 			panic(fmt.Sprintf("field %s: unknown rule %q", f.Name, part))
 		}
 	}
+	return r
+}
+
+// within returns the rules of a field in an object with rules.
+func (r Rules) within(object Rules) Rules {
+	if object.Partial {
+		r.Partial, r.Required = true, false
+	}
+	return r
+}
+
+// ofItem returns the rules of each item of a list. The items of a list in a partial object are complete.
+func (r Rules) ofItem() Rules {
+	r.Partial = false
 	return r
 }
 

@@ -48,7 +48,9 @@ func fieldPlaces(t reflect.Type) map[string][]string {
 			for i, f := range fieldsOf(t) {
 				below := strings.TrimPrefix(path+"."+f.Name, ".")
 				places[f.Name] = append(places[f.Name], below)
-				collect(t.Field(i).Type, below)
+				if !f.Partial { // its fields have their places where they are required
+					collect(t.Field(i).Type, below)
+				}
 			}
 		}
 	}

@@ -59,7 +59,7 @@ func (d *document) withValidation(validate func() field.ErrorList) Errors {
 			found = append(found, e)
 		}
 	}
-	return append(errs, d.locate(found)...).sortedByLine()
+	return append(errs, d.locate(found)...).sortedByLine().withoutFilled()
 }
 
 func validateCluster(c *Cluster, o Options) field.ErrorList {
@@ -138,7 +138,7 @@ func validateFields(path *field.Path, v reflect.Value, rules Rules, name *Format
 			if r.Name == "name" && name != nil {
 				r.Format = name
 			}
-			f, here := v.Field(i), child(path, r.Name)
+			f, here, r := v.Field(i), child(path, r.Name), r.within(rules)
 			switch {
 			case !absent(f, r):
 				errs = append(errs, validateFields(here, f, r, r.ObjectName)...)
@@ -192,7 +192,7 @@ func validateList(path *field.Path, v reflect.Value, rules Rules) (errs field.Er
 			// Missing values are reported as missing, not as duplicates.
 			seen[identity] = value != ""
 		}
-		errs = append(errs, validateFields(here, item, rules, nil)...)
+		errs = append(errs, validateFields(here, item, rules.ofItem(), nil)...)
 	}
 	return errs
 }

@@ -23,7 +23,7 @@ var changes = []struct {
 	stacks []string
 }{
 	{`^metadata\.name$`, []string{names.Network, names.ControlPlane, names.Addons, "pool-workers", "pool-batch", names.NodeAddons}},
-	{`^(apiVersion|kind|metadata\..*|spec\.release\.name|spec\.paused|spec\.fleet\..*|spec\.upgrade\..*)$`, nil},
+	{`^(apiVersion|kind|metadata\..*|spec\.release\.name|spec\.paused|spec\.fleet\..*|spec\.upgrade\..*|spec\.poolDefaults)$`, nil},
 	{`^spec\.kubernetesVersion$`, []string{names.ControlPlane}},
 	{`^spec\.network\.`, []string{names.Network}},
 	{`^spec\.controlPlane\.serviceCIDR$`, []string{names.ControlPlane, "pool-workers", "pool-batch"}},
@@ -198,6 +198,8 @@ func TestFullClusterHasEveryField(t *testing.T) {
 	// A network of its own excludes an existing one. A paused cluster renders like others.
 	delete(set, "Spec.Network.Existing")
 	delete(set, "Spec.Paused")
+	// A resolved spec has the defaults in its pools.
+	delete(set, "Spec.PoolDefaults")
 	for field, isSet := range set {
 		require.True(t, isSet, field)
 	}
