@@ -93,9 +93,12 @@ func (h *Handler) Handle(ctx context.Context, in events.DrainRequest) (events.Dr
 	var unreachable *fault.ClusterUnreachable
 	switch {
 	case errors.As(err, &unreachable):
-		// A cluster that does not answer keeps its nodes.
-		result = resultOf(drain.Remaining, err.Error())
-		return h.continueLater(ctx, in, n, result), nil
+		// A cluster that does not answer keeps its nodes, unless it is deleted: its API may never answer again.
+		policy := h.policy(ctx, in, n.pool)
+		if policy.ClusterDeleting && h.Now().Sub(in.Started) >= policy.Timeout.Duration() {
+			return h.end(ctx, in, n, resultOf(drain.TimedOut, "the cluster is being deleted, and its API does not answer: "+err.Error()))
+		}
+		return h.continueLater(ctx, in, n, resultOf(drain.Remaining, err.Error())), nil
 	case err != nil:
 		return events.DrainResult{}, err
 	case result.Outcome != "":

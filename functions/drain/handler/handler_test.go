@@ -138,6 +138,47 @@ func TestDrainAtTheHook(t *testing.T) {
 	})
 }
 
+// A deletion does not wait for an API that never answers, such as that of an EKS cluster whose stack was deleted outside drover.
+func TestUnreachableClusterThatIsDeleted(t *testing.T) {
+	forced := drain.Policy{OnTimeout: drain.Force, Timeout: 7200}
+	for name, test := range map[string]struct {
+		phase   status.Phase
+		policy  drain.Policy
+		elapsed time.Duration
+		want    drain.Outcome
+	}{
+		"is drained until the time of a deletion is over": {status.Deleting, deployedPolicy, 5*time.Minute - 1, drain.Remaining},
+		"is not drained after it":                         {status.Deleting, deployedPolicy, 5 * time.Minute, drain.TimedOut},
+		"is drained for the pool's time with Force":       {status.Deleting, forced, 2*time.Hour - 1, drain.Remaining},
+		"is not drained after that":                       {status.Deleting, forced, 2 * time.Hour, drain.TimedOut},
+		"is drained if the cluster stays":                 {status.Failed, forced, 40 * time.Hour, drain.Remaining},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.set(t, func(s *status.Status) { s.Phase = test.phase })
+			w.pools[group] = events.Pool{Cluster: "demo", Pool: "workers", Drain: &test.policy}
+			w.findErr = &fault.ClusterUnreachable{Cause: errors.New("Unauthorized")}
+			got, err := w.handle(t, hookSample, func(in *events.DrainRequest) { in.Started = noon.Add(-test.elapsed) })
+			require.NoError(t, err)
+			require.Equal(t, test.want, got.Outcome)
+			require.Contains(t, got.Message, "Unauthorized")
+			ended := test.want == drain.TimedOut
+			w.require(t, outcome{completed: ended, recorded: map[bool]int{false: 1}[ended]})
+		})
+	}
+	t.Run("ends the restore of a node", func(t *testing.T) {
+		w := newWorld(t)
+		w.set(t, func(s *status.Status) { s.Phase = status.Deleting })
+		w.openErr = errors.New("Unauthorized")
+		got, err := w.handle(t, byHandSample, func(in *events.DrainRequest) {
+			in.Started, in.Restore = noon.Add(-time.Hour), true
+		})
+		require.NoError(t, err)
+		require.Equal(t, drain.TimedOut, got.Outcome)
+		w.require(t, outcome{})
+	})
+}
+
 func TestPoolOfTheHook(t *testing.T) {
 	const ofEvent = 3600
 	for name, test := range map[string]struct {

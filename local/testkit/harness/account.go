@@ -101,7 +101,7 @@ type Account struct {
 
 	t       testing.TB
 	options Options
-	// definitions are the synthesized roles. authenticates reports whether a role was recreated: see RecreateRole.
+	// definitions are the synthesized roles. authenticates reports whether API servers check tokens: see CheckTokens.
 	definitions   iam.Definitions
 	authenticates atomic.Bool
 	handler       http.Handler // the endpoint

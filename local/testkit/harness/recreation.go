@@ -14,7 +14,7 @@ import (
 )
 
 // RecreateRole deletes the role of a function and creates it again with the same policies. The function uses the new role at once. From
-// then on API servers check the tokens of all functions: the access entries of the old role do not work.
+// then on API servers check tokens: the access entries of the old role do not work.
 func (a *Account) RecreateRole(step string) {
 	a.t.Helper()
 	name := RoleARN(step)[strings.LastIndex(RoleARN(step), "/")+1:]
@@ -29,8 +29,12 @@ func (a *Account) RecreateRole(step string) {
 	require.NoError(a.t, a.Identities.DeleteRole(name))
 	require.NoError(a.t, a.Identities.Load(iam.Definitions{Roles: map[string]iam.RoleDefinition{name: a.definitions.Roles[name]}}))
 	a.Functions.renew(step)
-	a.authenticates.Store(true)
+	a.CheckTokens()
 }
+
+// CheckTokens makes API servers check the tokens of all functions from now on, as those of EKS always do. Call it before access entries
+// change outside drover.
+func (a *Account) CheckTokens() { a.authenticates.Store(true) }
 
 // renew makes a function use new credentials.
 func (f *Functions) renew(step string) {

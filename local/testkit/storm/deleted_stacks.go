@@ -20,6 +20,9 @@ func (w *world) deleteLiveStack(cluster, stack string) {
 	if _, exists := w.Stacks(cluster)[stack]; !exists || !w.observed.hasControlPlane[cluster] {
 		return
 	}
+	if w.out.Seed >= firstRecent { // the others have recorded traces
+		w.CheckTokens()
+	}
 	ctx := w.t.Context()
 	_, err := w.CloudFormation.UpdateTerminationProtection(ctx, w.Admin(), &cloudformation.UpdateTerminationProtectionInput{StackName: name})
 	if err == nil {

@@ -78,6 +78,7 @@ func TestRecentLives(t *testing.T) {
 var found = map[uint64]string{
 	32385574:      "the relay was deleted, and its endpoint became open minutes later",
 	32385832:      "the relay was deleted, and then the endpoint became open: CloudFormation forgot its security group",
+	32386351:      "the access entries were deleted with the control plane's stack, and the deletion waited for drains",
 	205396819154:  "the event of an ending instance was lost, and Lambda throttled every sweep",
 	205396818987:  "drover was removed during a drain, and Lambda throttled every sweep",
 	205396818691:  "the events of the second of two stacks of one name were lost",
