@@ -123,9 +123,10 @@ race: local ## Run every test with the race detector, which needs a C compiler: 
 	@$(GOTEST) -race -vet=off -timeout 60m $$($(call computing,./...))
 	@$(GOTEST) -race -vet=off -timeout 60m -parallel 4 $(addprefix ./,$(WAITING))
 
-# How long, such as STORM=1m; SEED begins with a given world.
+# How long, such as STORM=1m; SEED begins with a given world. Every tenth world has rollouts: FLEETS=1 lives only such worlds.
 STORM := 10m
 SEED := 0
+FLEETS := 10
 
 .PHONY: traces
 traces: ## Compare what drover does in 200 random worlds with the recording (RECORD=1 records it again)
@@ -137,7 +138,7 @@ traces: ## Compare what drover does in 200 random worlds with the recording (REC
 .PHONY: storm
 storm: ## Live random lives of clusters under random faults for ten minutes (STORM=1m), in virtual time
 	@go test -c -o build/storm.test ./local/testkit/storm
-	@build/storm.test -test.run '^TestStorm$$' -test.timeout 0 -storm $(STORM) -from $(SEED)
+	@build/storm.test -test.run '^TestStorm$$' -test.timeout 0 -storm $(STORM) -from $(SEED) -fleets $(FLEETS)
 
 # One package, such as PKG=./shared/drain. WORKERS is the number of mutants to test at once.
 PKG :=

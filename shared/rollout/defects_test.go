@@ -64,7 +64,7 @@ var defects = map[string]struct {
 	"approvals are skipped":              {defect{plan: stagesWith(func(s *rollout.Stage) { s.Before, s.After = nil, nil })}, "F4 F20"},
 	"facts of other attempts count":      {defect{in: eachFact(anyAttempt)}, "F5 F6 F10"},
 	"facts from before the start count":  {defect{in: eachFact(anyTime)}, "F5 F6 F10"},
-	"health does not count":              {defect{in: eachFact(func(_ rollout.Run, f *rollout.Fact) { f.NotReady = 0 })}, "F5"},
+	"health does not count":              {defect{in: eachFact(func(_ rollout.Run, f *rollout.Fact) { f.NotReady = 0 })}, "F5 F6"},
 	"a withdrawal needs no confirmation": {defect{out: eachMember(forgetWithdrawal)}, "F10 F20"},
 	"a failed member is forgotten":       {defect{out: eachMember(forgetFailure)}, "F10 F20 F1"},
 	"decisions come late": {

@@ -1,7 +1,7 @@
 package rollout_test
 
 // A model of everything around a run: a record in a store, cells that work on clusters, and facts that come late, twice, out of order or
-// never. TestModel explores its states: all of them up to a depth, and random ones beyond. Each written record is checked against the
+// never. TestModel explores its states: all of them up to a depth, and random ones beyond. Each tick is checked against the
 // invariants of fleets by code that shares nothing with Tick.
 
 import (
@@ -235,13 +235,13 @@ func (m *model) tick(w *world, run rollout.Run, in rollout.Inputs, publish bool)
 	if run.Sequence != w.Run.Sequence {
 		return nil // a conflict: the call starts over
 	}
-	if after.Sequence != run.Sequence {
-		step := invariants.Step{Before: &run, After: &after, In: &in, Now: w.Now, Denies: w.denies}
+	if !run.State.Final() {
+		step := invariants.Step{Before: &run, After: &after, In: &in, Now: w.Now, Denies: w.denies, Touched: w.touched}
 		if err := m.checker().Check(&w.History, step); err != nil {
 			return err
 		}
-		w.Run = after
 	}
+	w.Run = after
 	if !publish {
 		return nil
 	}
@@ -256,6 +256,12 @@ func (m *model) checker() *invariants.Checker {
 func (w *world) denies(member, attempt int) bool {
 	c := &w.Clusters[member]
 	return c.Has.Attempt == attempt && c.State != rollout.AttemptWithdrawn && c.Stack == 0
+}
+
+// touched reports whether an attempt has begun on the cluster of a member. Of a cluster that was deleted it is not known.
+func (w *world) touched(member int) bool {
+	c := &w.Clusters[member]
+	return c.Touched || !c.Exists || c.Stack > 0
 }
 
 // publish writes the assignments of a record, unless those of a later one are published.
@@ -278,9 +284,8 @@ func (m *model) publish(w *world, r *rollout.Run) error {
 	for _, a := range assignments {
 		i := int(a.Cluster[0] - 'a')
 		w.Published[i] = section{a, true}
-		c := &w.Clusters[i]
 		member := &rollout.Member{From: modelFrom, To: modelTo}
-		if err := checker.Assignment(a, member, c.Touched || !c.Exists || c.Stack > 0); err != nil {
+		if err := checker.Assignment(a, member, w.touched(i)); err != nil {
 			return err
 		}
 	}

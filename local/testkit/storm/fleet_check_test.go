@@ -5,6 +5,7 @@ package storm
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/events"
+	stacks "github.com/drover-run/drover/local/aws/cloudformation"
 	"github.com/drover-run/drover/local/engine/faults"
 	"github.com/drover-run/drover/local/kubernetes/apiserver"
 	"github.com/drover-run/drover/shared/api"
@@ -107,6 +109,27 @@ func forgetFailures(p *plot) {
 	}
 }
 
+// retag changes the release in the tags of a control plane, as an operator does.
+func (w *world) retag(cluster, release string) {
+	control := w.Stack(cluster, names.ControlPlane)
+	in := &stacks.UpdateStackInput{
+		StackName: names.Stack(cluster, names.ControlPlane), UsePreviousTemplate: true,
+		Capabilities: []string{"CAPABILITY_IAM", "CAPABILITY_NAMED_IAM"},
+	}
+	for parameter := range control.Parameters {
+		in.Parameters = append(in.Parameters, stacks.Parameter{ParameterKey: parameter, UsePreviousValue: true})
+	}
+	for _, key := range slices.Sorted(maps.Keys(control.Tags)) {
+		value := control.Tags[key]
+		if key == names.TagRelease {
+			value = release + "@" + strings.Repeat("a", 64)
+		}
+		in.Tags = append(in.Tags, stacks.Tag{Key: key, Value: value})
+	}
+	_, err := w.CloudFormation.UpdateStack(context.Background(), w.Admin(), in)
+	require.NoError(w.t, err)
+}
+
 func TestEveryFleetCheckCanFail(t *testing.T) {
 	tests := map[string]struct {
 		invariant int
@@ -118,7 +141,12 @@ func TestEveryFleetCheckCanFail(t *testing.T) {
 				after.State, after.Reason, after.Started = rollout.Started, "", after.Since
 				after.Attempt++
 			}
-		}), "starts with"},
+		}), "start with"},
+		"members change without a start": {1, eachMember(func(_, after *rollout.MemberRun) {
+			if after.State == rollout.Waiting && after.Cluster > "c1" {
+				after.State, after.Reason = rollout.Changing, ""
+			}
+		}), "has 2 members at risk"},
 		"failures are forgotten": {2, forgetFailures, "at most"},
 		"a record is lost":       {3, eachRun(func(_, after *rollout.Run) { after.Sequence++ }), "follows"},
 		"assignments are not those of the record": {3, func(p *plot) {
@@ -143,12 +171,20 @@ func TestEveryFleetCheckCanFail(t *testing.T) {
 			p.calmFor = time.Hour
 			p.fleet.sabotage.hides = func(key string) bool { return strings.HasPrefix(key, names.Freezes) }
 		}, "did not read freezes/f0.yaml"},
+		"a pause is not read": {9, func(p *plot) {
+			p.act(started+10*time.Minute, "pause", func(w *world) { w.decide(choice{rollout: "next", verb: api.VerbPause}) })
+			p.fleet.sabotage.hides = func(key string) bool { return key == names.Decision("next", "d1") }
+		}, "did not read decisions/next/d1.yaml"},
 		"work that has begun is forgotten": {10, set(rollout.Changing, rollout.Waiting, rollout.ReasonStage),
 			"no fact shows that it was withdrawn"},
 		"an upgrade begins without a run": {12, func(p *plot) {
 			p.act(started-time.Minute, "upgrade", func(w *world) { w.Upgrade(events.Upgrade{Cluster: "c1", Release: release(firstMinor, 1)}) })
 			p.sortActs()
 		}, "neither a run nor a user requested it"},
+		"a cluster moves without an upgrade": {12, func(p *plot) {
+			p.act(30*time.Minute+time.Second, "edit the tags of the control plane", func(w *world) { w.retag("c1", release(firstMinor, 1)) })
+			p.sortActs()
+		}, "c1 has the release {Name:r34-1"},
 		"two runs have a cluster": {13, func(p *plot) {
 			other := *p.fleet.rollouts["next"]
 			other.name, other.release = "other", release(firstMinor+1, 0)
@@ -163,6 +199,17 @@ func TestEveryFleetCheckCanFail(t *testing.T) {
 			p.breakAtBegin = func(w *world) { w.Functions.Fleet.Limit = 1 }
 			p.fleet.sabotage.report = func(r *rollout.Report) { r.Limit = 0 }
 		}, "the cell allows 1"},
+		"runs upgrade more clusters than the cell allows": {17, func(p *plot) {
+			p.fleet.rollouts["next"].budget, p.fleet.rollouts["next"].concurrency = "Soft", "3"
+			p.breakAtBegin = func(w *world) {
+				instead(w, "fleet", func(ctx context.Context, _ aws.Config, payload []byte, next awslambda.Handler) ([]byte, error) {
+					w.Functions.Fleet.Limit = 3
+					answer, err := next.Invoke(ctx, payload)
+					w.Functions.Fleet.Limit = 2
+					return answer, err
+				})
+			}
+		}, "and the limit of the cell is 2"},
 		"a cluster gets another release": {18, func(p *plot) {
 			p.fleet.sabotage.assigned = func(a *rollout.Assigned) {
 				for i := range a.Sections["next"].Assignments {
@@ -182,6 +229,25 @@ func TestEveryFleetCheckCanFail(t *testing.T) {
 				}
 			}
 		}, "the run did not change it"},
+		"a halted run returns a cluster that it did not change": {21, eachRun(func(before, after *rollout.Run) {
+			if before.Members[0].State != rollout.Changing {
+				return
+			}
+			after.Halt = &rollout.Halt{Stage: 2, Cause: rollout.HaltRejected, At: after.Started}
+			after.Stages[1].Rollback = rollout.RollbackActive
+			m := &after.Members[3]
+			m.State, m.Reason, m.Back, m.Attempt, m.Started = rollout.Started, "", true, 1, after.Started
+			for i := range after.Members {
+				if m := &after.Members[i]; m.State == rollout.Waiting {
+					m.Reason = rollout.ReasonHalted
+				}
+			}
+		}), "is rolled back, and the run did not change it"},
+		"a member outlasts its deadline": {22, eachMember(func(_, after *rollout.MemberRun) {
+			if after.State == rollout.Changing {
+				after.Started = after.Started.Add(-6 * time.Hour)
+			}
+		}), "is Changing after its deadline"},
 		"a run does not end": {22, func(p *plot) {
 			p.act(started+5*time.Minute, "nothing evaluates rollouts", func(w *world) {
 				instead(w, "rollout", func(context.Context, aws.Config, []byte, awslambda.Handler) ([]byte, error) { return []byte("{}"), nil })

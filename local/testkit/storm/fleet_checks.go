@@ -1,9 +1,10 @@
 package storm
 
-// The invariants of fleets, checked whenever a document of a rollout or of a cell was written. shared/rollout/invariants has the checks
-// of records.
+// The invariants of fleets, checked at every tick of a run and whenever a document of a rollout or of a cell was written. A tick counts
+// also if it wrote no record: it decided that nothing changes. shared/rollout/invariants has the checks of ticks.
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -42,6 +43,8 @@ type fleetChecks struct {
 	written []string
 	// attempts are the writes of records that the function rollout attempted, by content, with what it read.
 	attempts map[string]*fleetReads
+	// unchanged are the ticks of this turn after which the function rollout wrote no record.
+	unchanged []*fleetReads
 	// records are the newest ones, by rollout. plans are those that were read, by digest.
 	records map[string]*rollout.Record
 	plans   map[string]*rollout.Plan
@@ -54,10 +57,12 @@ type fleetChecks struct {
 	// published are all assignments that were published, by key and cluster. copies are the newest ones of the cells, by cluster.
 	published map[string]rollout.Assignment
 	copies    map[string]*rollout.CellAssignment
-	// open are the clusters of the newest report. upgrades are the newest records of upgrades, by cluster.
-	open     []string
+	// report is the newest one of the cell. upgrades are the newest records of upgrades, by cluster.
+	report   *rollout.Report
 	upgrades map[string]*upgrade.Record
-	// touched are the clusters of runs that an upgrade of the run has begun to change, by run and cluster.
+	// requested are the targets that were requested for each control plane, by its stack: that of its creation, and those of upgrades.
+	requested map[string]map[rollout.ReleaseRef]bool
+	// touched are the clusters of runs on which an attempt of the run has begun: see touch.
 	touched map[string]bool
 }
 
@@ -72,7 +77,8 @@ func newFleetChecks() *fleetChecks {
 		attempts: map[string]*fleetReads{}, records: map[string]*rollout.Record{}, plans: map[string]*rollout.Plan{},
 		checkers: map[string]*invariants.Checker{}, histories: map[string]*invariants.History{}, derived: map[recordID][]rollout.Assignment{},
 		sections: map[string]rollout.Section{}, published: map[string]rollout.Assignment{}, copies: map[string]*rollout.CellAssignment{},
-		upgrades: map[string]*upgrade.Record{}, touched: map[string]bool{},
+		report: &rollout.Report{}, upgrades: map[string]*upgrade.Record{}, requested: map[string]map[rollout.ReleaseRef]bool{},
+		touched: map[string]bool{},
 	}
 }
 
@@ -102,13 +108,6 @@ func (f *fleetChecks) plan(w *world, digest string) *rollout.Plan {
 	return f.plans[digest]
 }
 
-// attempted records that the function rollout is about to write a record. It keeps the reads until then: the call may continue.
-func (f *fleetChecks) attempted(name string, body []byte, reads *fleetReads) {
-	now := *reads
-	now.keys, now.alarms = maps.Clone(reads.keys), maps.Clone(reads.alarms)
-	f.attempts[name+string(body)] = &now
-}
-
 // seeWrite records a write of the state bucket.
 func (f *fleet) seeWrite(w *world, call endpoint.Call) {
 	bucket, key, _ := strings.Cut(call.Resource[strings.LastIndex(call.Resource, ":")+1:], "/")
@@ -124,7 +123,8 @@ func (f *fleet) seeWrite(w *world, call endpoint.Call) {
 	}
 }
 
-// checkFleet checks the documents that were written in this turn.
+// checkFleet checks the documents that were written in this turn, and the ticks that wrote none. One evaluation of a check is such a write,
+// if its comment does not say otherwise.
 func (w *world) checkFleet() {
 	w.observed.Lock()
 	written := w.fleet.written
@@ -145,6 +145,10 @@ func (w *world) checkFleet() {
 			w.checkUpgrade(strings.TrimSuffix(strings.TrimPrefix(key, names.Upgrades), ".json"))
 		}
 	}
+	for _, reads := range w.fleet.unchanged {
+		w.checkUnchanged(reads)
+	}
+	w.fleet.unchanged = nil
 }
 
 // result records the result of checks of shared/rollout/invariants, whose error begins with the name of the invariant.
@@ -186,26 +190,48 @@ func (w *world) checkRecord(name string) {
 	}
 	w.checkClaims()
 	run, p := record.Run, fl.plan(w, record.Run.Plan)
-	in := reads.inputs(p)
 	was := before.Run
 	if was == nil || was.Number != run.Number {
 		w.check(f(13), before.Running() == nil, "%s: run %d begins, and run %d has not ended", name, run.Number, max(0, run.Number-1))
-		began := beginOf(p, record, in.Decisions)
+		began := beginOf(p, record, slices.Clone(reads.decisions))
 		was = &began
 		history := invariants.NewHistory(p)
 		fl.checkers[name], fl.histories[name] = &invariants.Checker{Plan: p, Checks: map[string]int{}}, &history
 		fl.derive(p, was)
 	}
 	fl.derive(p, run)
-	where := fmt.Sprintf("%s, run %d, record %d", name, run.Number, run.Sequence)
 	if run.Sequence == was.Sequence {
-		w.check(f(3), sameJSON(run, was), "%s: it was changed: %+v, %+v", where, was, run)
+		w.check(f(3), sameJSON(run, was), "%s, run %d, record %d: it was changed: %+v, %+v", name, run.Number, run.Sequence, was, run)
+	}
+	if !reads.ticked { // otherwise the call removed the notices that it sent
+		w.checkTick(name, was, run, reads)
+	}
+}
+
+// checkUnchanged checks a tick that wrote no record. It ignores a run that has ended, and a tick after whose read another call wrote a
+// record.
+func (w *world) checkUnchanged(reads *fleetReads) {
+	if reads.record.Running() == nil {
 		return
 	}
+	name := reads.record.Rollout
+	if newest := w.fleet.records[name]; newest.Revision == reads.record.Revision {
+		w.checkTick(name, newest.Run, newest.Run, reads)
+	}
+}
+
+// checkTick checks a tick of a run: the record that it read, the one that it wrote, and what else it read. Both records are the same if it
+// changed nothing.
+func (w *world) checkTick(name string, was, run *rollout.Run, reads *fleetReads) {
+	if was.State.Final() {
+		return
+	}
+	p, checker := w.fleet.plan(w, run.Plan), w.fleet.checkers[name]
+	in := reads.inputs(p)
+	where := fmt.Sprintf("%s, run %d, record %d", name, run.Number, run.Sequence)
 	w.checkReads(name, was, reads)
-	checker := fl.checkers[name]
-	step := invariants.Step{Before: was, After: run, In: &in, Now: reads.at, Denies: w.denies(p, run)}
-	w.result(where, checker.Check(fl.histories[name], step))
+	step := invariants.Step{Before: was, After: run, In: &in, Now: reads.at, Denies: w.denies(p, run), Touched: w.touched(run)}
+	w.result(where, checker.Check(w.fleet.histories[name], step))
 	w.countChecks(checker.Checks)
 	w.checkGood(where, was, run)
 }
@@ -244,7 +270,19 @@ func (w *world) denies(p *rollout.Plan, r *rollout.Run) func(member, attempt int
 	}
 }
 
-// checkClaims: no cluster is a member of two runs that have not ended (F13).
+// touch records that an attempt of a run has begun on a cluster: its assignment says so, or its upgrade has a record.
+func (f *fleetChecks) touch(name string, run int64, cluster string) {
+	f.touched[fmt.Sprint(name, run, cluster)] = true
+}
+
+// touched reports whether an attempt of a run has begun on the cluster of a member.
+func (w *world) touched(r *rollout.Run) func(member int) bool {
+	return func(member int) bool {
+		return w.fleet.touched[fmt.Sprint(r.Rollout, r.Number, r.Members[member].Cluster)]
+	}
+}
+
+// checkClaims: no cluster is a member of two runs that have not ended (F13). One evaluation is a member of such a run.
 func (w *world) checkClaims() {
 	owners := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(w.fleet.records)) {
@@ -260,7 +298,7 @@ func (w *world) checkClaims() {
 	}
 }
 
-// checkReads: a tick reads the decisions and freezes that were readable when it read its record (F9).
+// checkReads: a tick reads the decisions and freezes that were readable when it read its record (F9). One evaluation is an upload.
 func (w *world) checkReads(name string, was *rollout.Run, reads *fleetReads) {
 	for _, u := range w.fleet.uploads {
 		of, decision, isDecision := names.DecisionOfKey(u.key)
@@ -272,7 +310,7 @@ func (w *world) checkReads(name string, was *rollout.Run, reads *fleetReads) {
 	}
 }
 
-// checkGood: a member is Good only when the upgrade of its attempt is done (F6).
+// checkGood: a member is Good only when the upgrade of its attempt is done (F6). One evaluation is a member that becomes Good.
 func (w *world) checkGood(where string, was, run *rollout.Run) {
 	for i := range run.Members {
 		m := &run.Members[i]
@@ -339,16 +377,50 @@ func memberOf(p *rollout.Plan, cluster string) *rollout.Member {
 	return &rollout.Member{}
 }
 
-// checkReport: the cell works on at most as many clusters as it allows (F17).
+// checkReport: the cell works on at most as many clusters as it allows (F17). One evaluation is a report with open clusters.
 func (w *world) checkReport() {
+	fl := w.fleet
 	report, _, err := w.State().CellReport(context.Background(), cell)
 	must(err)
-	limit := w.Functions.Fleet.Limit
-	if limit == 0 {
-		limit = max(3, len(report.Facts)/10)
+	was := fl.report
+	fl.report = report
+	limit := w.cellLimit()
+	if len(report.Open) > 0 {
+		w.check(f(17), len(report.Open) <= max(limit, len(was.Open)), "the cell works on %v, and its limit is %d", report.Open, limit)
 	}
-	w.check(f(17), len(report.Open) <= max(limit, len(w.fleet.open)), "the cell works on %v, and its limit is %d", report.Open, limit)
-	w.fleet.open = report.Open
+	for i := range report.Facts {
+		fact := &report.Facts[i]
+		isOld := func(o rollout.Fact) bool { return o.Cluster == fact.Cluster && !o.Observed.Before(fact.Observed) }
+		if !slices.ContainsFunc(was.Facts, isOld) && fact.Deployed.Release != "" {
+			w.checkDeployed(fact)
+		}
+	}
+}
+
+// cellLimit is how many clusters the cell allows runs to work on at once.
+func (w *world) cellLimit() int {
+	return cmp.Or(w.Functions.Fleet.Limit, max(3, len(w.fleet.report.Facts)/10))
+}
+
+// checkDeployed: a cluster has a release that was requested, with the same content (F12). One evaluation is a new fact about it. The first
+// fact about a control plane shows the content with which it was created. A spec has to name that release.
+func (w *world) checkDeployed(fact *rollout.Fact) {
+	has := rollout.ReleaseRef{Name: fact.Deployed.Release, SHA256: fact.Deployed.SHA256}
+	requested := w.fleet.requestedFor(fact.Stack)
+	if len(requested) == 0 {
+		requested[has] = slices.ContainsFunc(w.uploads[fact.Cluster], func(u upload) bool {
+			return u.wish != nil && u.wish.release() == has.Name
+		})
+	}
+	w.check(f(12), requested[has], "%s has the release %+v, and neither a run nor a user requested it", fact.Cluster, has)
+}
+
+// requestedFor returns the targets that were requested for a control plane.
+func (f *fleetChecks) requestedFor(stack string) map[rollout.ReleaseRef]bool {
+	if f.requested[stack] == nil {
+		f.requested[stack] = map[rollout.ReleaseRef]bool{}
+	}
+	return f.requested[stack]
 }
 
 // checkCopy checks the cell's copy of an assignment.
@@ -362,11 +434,14 @@ func (w *world) checkCopy(cluster string) {
 		return
 	}
 	from, found := fl.published[a.Key()+" "+cluster]
+	if a.Begun {
+		fl.touch(a.Rollout, a.Run, cluster)
+	}
 	w.check(f(3), found && from.Cluster == cluster && from.Back == a.Back, "%s has the assignment %s, which was not published", cluster,
 		a.Key())
 	w.check(f(18), !found || from.To == a.To, "%s has the release %+v, and the assignment has %+v", cluster, a.To, from.To)
 	if was == nil || was.Key() != a.Key() || was.Stack != a.Stack {
-		w.check(f(17), slices.Contains(fl.open, cluster), "%s takes an assignment, and is not on the list of open clusters", cluster)
+		w.check(f(17), slices.Contains(fl.report.Open, cluster), "%s takes an assignment, and is not on the list of open clusters", cluster)
 		w.check(f(10), !a.Begun, "%s takes an assignment that has begun", cluster)
 		return
 	}
@@ -374,7 +449,8 @@ func (w *world) checkCopy(cluster string) {
 	w.check(f(10), !a.Begun || was.Begun || !was.Withdrawn, "%s: the assignment %s begins after it was withdrawn", cluster, a.Key())
 }
 
-// checkUpgrade checks an upgrade that begins: it follows from an assignment, or from a request of an operator.
+// checkUpgrade checks a record of an upgrade. One that begins follows from an assignment, or from a request of an operator. Its target is
+// always that of the assignment (F18).
 func (w *world) checkUpgrade(cluster string) {
 	fl := w.fleet
 	body, err := w.State().Get(context.Background(), names.Upgrade(cluster), 4<<20)
@@ -385,7 +461,19 @@ func (w *world) checkUpgrade(cluster string) {
 	record, was := &upgrade.Record{}, fl.upgrades[cluster]
 	must(json.Unmarshal(body.Body, record))
 	fl.upgrades[cluster] = record
-	if was != nil && was.Number == record.Number && was.Stack == record.Stack {
+	begins := was == nil || was.Number != record.Number || was.Stack != record.Stack
+	from, found := fl.published[record.Key+" "+cluster]
+	if found {
+		w.check(f(18), from.To.SHA256 == record.Target.SHA256, "%s is upgraded to %s, and the assignment has %+v", cluster, record.Target,
+			from.To)
+	}
+	if found && !record.State.Final() {
+		w.checkInFlight()
+	}
+	if begins || record.State == upgrade.Checking { // an upgrade by a spec has the content of its last check
+		fl.requestedFor(record.Stack)[rollout.ReleaseRef{Name: record.Target.Release, SHA256: record.Target.SHA256}] = true
+	}
+	if !begins {
 		return
 	}
 	if !strings.HasPrefix(record.Key, "rollout ") {
@@ -394,14 +482,25 @@ func (w *world) checkUpgrade(cluster string) {
 			record.Origin, record.Key)
 		return
 	}
-	w.check(f(12), true, "")
 	a := fl.copies[cluster]
 	w.check(f(10), a != nil && a.Key() == record.Key && a.Begun, "%s: the upgrade %s begins, and the cell has %+v", cluster, record.Key, a)
-	if from, found := fl.published[record.Key+" "+cluster]; found {
-		w.check(f(18), from.To.SHA256 == record.Target.SHA256, "%s is upgraded to %s, and the assignment has %+v", cluster, record.Target,
-			from.To)
-		fl.touched[fmt.Sprint(from.Rollout, from.Run, cluster)] = true
+	if found {
+		fl.touch(from.Rollout, from.Run, cluster)
 	}
+}
+
+// checkInFlight: runs upgrade at most as many clusters at once as the cell allows (F17). A deleted cluster holds no slot. Neither does one
+// whose upgrade an operator continues. One evaluation is a record of an upgrade in flight.
+func (w *world) checkInFlight() {
+	var upgraded []string
+	for cluster, record := range w.fleet.upgrades {
+		_, isOfRun := w.fleet.published[record.Key+" "+cluster]
+		if isOfRun && !record.State.Final() && !w.deleted[cluster] && !w.fleet.byHand[cluster] {
+			upgraded = append(upgraded, cluster)
+		}
+	}
+	slices.Sort(upgraded)
+	w.check(f(17), len(upgraded) <= w.cellLimit(), "runs upgrade %v, and the limit of the cell is %d", upgraded, w.cellLimit())
 }
 
 // names reports whether a spec of a cluster names the release of an upgrade.

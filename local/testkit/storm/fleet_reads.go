@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"strings"
 	"time"
 
@@ -26,9 +27,12 @@ import (
 
 // fleetReads is what one call of the function rollout has read since it last read a record.
 type fleetReads struct {
-	// at is the time of that read, turn its turn.
-	at        time.Time
-	turn      int
+	// at is the time of that read, turn its turn. record is what it read; nil if there was none.
+	at     time.Time
+	turn   int
+	record *rollout.Record
+	// ticked reports whether the result of the tick is known: the function wrote a record, or it published what follows from the old one.
+	ticked    bool
 	decisions []rollout.Decided
 	// keys are those of the decisions and freezes that it found, with those that it could not use.
 	keys    map[string]bool
@@ -139,6 +143,12 @@ func (s *readState) Get(ctx context.Context, key string, limit int64) (store.Obj
 	switch {
 	case strings.HasPrefix(key, names.RolloutRecords) && (err == nil || errors.Is(err, store.ErrNotFound)):
 		*reads = fleetReads{at: s.w.now(), turn: s.w.turns.count, keys: map[string]bool{}, alarms: map[string]rollout.Alarm{}}
+		if err == nil {
+			reads.record = decoded[rollout.Record](s.w, object.Body)
+		}
+	case key == names.Assigned(cell) && reads.keys != nil && !reads.ticked: // it follows the record that it read
+		s.w.fleet.unchanged = append(s.w.fleet.unchanged, reads.copy())
+		reads.ticked = true
 	case key == names.CellReport(cell) && err == nil:
 		reads.report = decoded[rollout.Report](s.w, object.Body)
 		if change := s.w.plot.fleet.sabotage.report; change != nil {
@@ -160,13 +170,22 @@ func (s *readState) Replace(ctx context.Context, key string, body []byte, etag s
 			broken.record(s.w.fleet.records[name], record)
 			body = encoded(record)
 		}
-		s.w.fleet.attempted(name, body, readsOf(ctx))
+		reads := readsOf(ctx)
+		s.w.fleet.attempts[name+string(body)] = reads.copy()
+		reads.ticked = true
 	case key == names.Assigned(cell) && broken.assigned != nil:
 		assigned := decoded[rollout.Assigned](s.w, body)
 		broken.assigned(assigned)
 		body = encoded(assigned)
 	}
 	return s.Objects.Replace(ctx, key, body, etag)
+}
+
+// copy returns what the call has read up to now.
+func (r *fleetReads) copy() *fleetReads {
+	now := *r
+	now.keys, now.alarms = maps.Clone(r.keys), maps.Clone(r.alarms)
+	return &now
 }
 
 // recordOfKey returns the rollout whose record has a key.

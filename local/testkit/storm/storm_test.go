@@ -197,7 +197,8 @@ func TestStorm(t *testing.T) {
 			defer func() { results <- nil }()
 			err := employ(func(o *Outcome) {
 				results <- o
-			}, "-storm", stormFor.String(), "-limit", limit.String(), "-worker", fmt.Sprint(workers), "-from", fmt.Sprint(first+uint64(i)))
+			}, "-storm", stormFor.String(), "-limit", limit.String(), "-fleets", fmt.Sprint(*fleets),
+				"-worker", fmt.Sprint(workers), "-from", fmt.Sprint(first+uint64(i)))
 			if err != nil {
 				t.Error(err)
 			}

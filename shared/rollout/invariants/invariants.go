@@ -1,5 +1,9 @@
-// Package invariants checks the records of runs against the invariants of fleets. Its checks count and compare for themselves, so that they
+// Package invariants checks the ticks of runs against the invariants of fleets. Its checks count and compare for themselves, so that they
 // share no mistake with rollout.Tick. The model test of shared/rollout and the storm use it.
+//
+// Every tick is checked, also one that changes nothing: it decided that no member starts, that no stage passes, and that each reason still
+// holds. An evaluation counts only if the tick could have broken the invariant: for example, F1 is evaluated if a member starts, or if
+// members wait in a stage that has spent its budget. The comment of each check says what one evaluation is.
 package invariants
 
 import (
@@ -27,7 +31,7 @@ var Names = []string{
 	"F18", // A cluster gets the release of the plan, with the same content.
 	"F20", // Each waiting member has one reason, which is true.
 	"F21", // A rollback returns only clusters that the run changed.
-	"F22", // A run ends when its clusters and cells work.
+	"F22", // A run ends when its clusters and cells work: until then it waits for something that ends.
 }
 
 // maxPause is the longest pause between two facts that counts as observed.
@@ -57,6 +61,9 @@ type Streak struct {
 	Well time.Time
 	// Look is the time of the last fact.
 	Look time.Time
+	// Read is the time of the newest fact about the cluster, whatever it is about. IsNew reports whether the last tick read it first.
+	Read  time.Time
+	IsNew bool
 }
 
 // NewHistory returns the history of a run that begins.
@@ -64,13 +71,15 @@ func NewHistory(p *rollout.Plan) History {
 	return History{Streaks: make([]Streak, p.Size()), Failures: map[string]int{}}
 }
 
-// Step is a record with the one before it, and what its tick read.
+// Step is a tick: the record that it read, the one that it wrote, and its other inputs. Both have the same sequence if it changed nothing.
 type Step struct {
 	Before, After *rollout.Run
 	In            *rollout.Inputs
 	Now           time.Time
 	// Denies reports whether the cell of a member shows that an attempt was not withdrawn. It may be nil.
 	Denies func(member, attempt int) bool
+	// Touched reports whether an attempt of the run has begun on the cluster of a member.
+	Touched func(member int) bool
 }
 
 // checking is one step of a run.
@@ -80,16 +89,25 @@ type checking struct {
 	Step
 }
 
-// Check checks a record. The error begins with the name of the invariant that is broken.
+// Check checks a tick. The error begins with the name of the invariant that is broken.
 func (c *Checker) Check(h *History, s Step) error {
 	ch := &checking{c, h, s}
-	if s.After.Sequence != s.Before.Sequence+1 {
+	checks := []func() error{
+		ch.checkMembers, ch.checkDecisions, ch.checkStarts, ch.checkExposure, ch.checkTransitions, ch.checkGood, ch.checkPasses,
+		ch.checkReasons, ch.checkFailures, ch.checkRollback, ch.checkProgress,
+	}
+	switch s.After.Sequence - s.Before.Sequence {
+	case 0: // the members and the answers are those of the record before
+		checks = []func() error{
+			ch.checkAnswered, ch.checkStarts, ch.checkGood, ch.checkPasses, ch.checkReasons, ch.checkFailures, ch.checkRollback,
+			ch.checkProgress,
+		}
+	case 1:
+	default:
 		return fmt.Errorf("F3: sequence %d follows %d", s.After.Sequence, s.Before.Sequence)
 	}
 	ch.follow()
-	for _, check := range []func() error{
-		ch.checkMembers, ch.checkDecisions, ch.checkStarts, ch.checkTransitions, ch.checkPasses, ch.checkReasons, ch.checkFailures,
-	} {
+	for _, check := range checks {
 		if err := check(); err != nil {
 			return err
 		}
@@ -177,9 +195,12 @@ func (c *checking) follow() {
 	_ = c.each(func(_, i int, member *rollout.Member) error {
 		m, s := &c.Before.Members[i], &c.Streaks[i]
 		if m.Attempt != s.Attempt {
-			*s = Streak{Attempt: m.Attempt}
+			*s = Streak{Attempt: m.Attempt, Read: s.Read}
 		}
 		f, found := c.In.Facts[m.Cluster]
+		if s.IsNew = f.Observed.After(s.Read); s.IsNew {
+			s.Read = f.Observed
+		}
 		if !found || !isAbout(c.Before, m, &f) || !seconds(f.Observed).After(s.Look) || f.Attempt.State != rollout.AttemptDone {
 			return nil
 		}
@@ -196,7 +217,8 @@ func (c *checking) follow() {
 	})
 }
 
-// checkMembers: the members are those of the plan (F7), and each has one state and a reason that fits it (F20).
+// checkMembers: the members are those of the plan (F7), and each has one state and a reason that fits it (F20). One evaluation of F7 is a
+// member of a record.
 func (c *checking) checkMembers() error {
 	if got, want := len(c.After.Members), c.Plan.Size(); got != want {
 		return fmt.Errorf("F7: %d members, the plan has %d", got, want)
@@ -215,7 +237,21 @@ func (c *checking) checkMembers() error {
 	})
 }
 
-// checkDecisions: a decision applies once, and a forward one only to the plan that it names (F8).
+// checkAnswered: the tick answers every decision that it read (F8). One evaluation is a decision without an answer.
+func (c *checking) checkAnswered() error {
+	for _, d := range c.In.Decisions {
+		if _, old := c.Before.Decided[d.Name]; !old {
+			c.Checks["F8"]++
+		}
+		if _, answered := c.After.Decided[d.Name]; !answered {
+			return fmt.Errorf("F8: the decision %s was not answered", d.Name)
+		}
+	}
+	return nil
+}
+
+// checkDecisions: a decision applies once, and a forward one only to the plan that it names (F8). One evaluation is an answer of the record
+// before, or a decision without one.
 func (c *checking) checkDecisions() error {
 	for name, answer := range c.Before.Decided {
 		c.Checks["F8"]++
@@ -223,12 +259,12 @@ func (c *checking) checkDecisions() error {
 			return fmt.Errorf("F8: the decision %s was answered twice", name)
 		}
 	}
+	if err := c.checkAnswered(); err != nil {
+		return err
+	}
 	for _, d := range c.In.Decisions {
-		answer, answered := c.After.Decided[d.Name]
-		switch {
-		case !answered:
-			return fmt.Errorf("F8: the decision %s was not answered", d.Name)
-		case answer.Version == d.Version && answer.Applied && d.Spec.Plan != c.After.Plan && !d.Spec.Verb.Brakes():
+		answer := c.After.Decided[d.Name]
+		if answer.Version == d.Version && answer.Applied && d.Spec.Plan != c.After.Plan && !d.Spec.Verb.Brakes() {
 			return fmt.Errorf("F8: the decision %s of another plan was applied", d.Name)
 		}
 	}

@@ -12,10 +12,10 @@ import (
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
-// checkTransitions: nothing that has begun is interrupted or forgotten (F10), and Good refers to this attempt (F6).
+// checkTransitions: nothing that has begun is interrupted or forgotten (F10). One evaluation is a member of a record.
 func (c *checking) checkTransitions() error {
 	forgiven := c.forgiven()
-	return c.each(func(k, i int, member *rollout.Member) error {
+	return c.each(func(_, i int, _ *rollout.Member) error {
 		was, now := c.Before.Members[i], c.After.Members[i]
 		f, found := c.In.Facts[now.Cluster]
 		this := found && isAbout(c.Before, &was, &f)
@@ -37,36 +37,56 @@ func (c *checking) checkTransitions() error {
 		case was.State == rollout.Skipped && now.State != rollout.Skipped:
 			return fmt.Errorf("F10: %s was skipped and is %s", now.Cluster, now.State)
 		}
-		if now.State == rollout.Good && was.State != rollout.Good && !was.Back {
+		return nil
+	})
+}
+
+// checkGood: Good refers to this attempt (F6), and to a cluster that was well for settle (F5). One evaluation of F6 is a member that
+// becomes Good, or one in flight or Good about which the tick reads a new fact. One of F5 is a member that becomes Good, or one that has to
+// settle for longer: it is not Good.
+func (c *checking) checkGood() error {
+	return c.each(func(k, i int, member *rollout.Member) error {
+		was, now, s := &c.Before.Members[i], &c.After.Members[i], &c.Streaks[i]
+		isGood, becomes := now.State == rollout.Good, now.State == rollout.Good && was.State != rollout.Good
+		if was.Back || !isGood && !AtRisk(was.State) && was.State != rollout.Good {
+			return nil
+		}
+		f, found := c.In.Facts[now.Cluster]
+		if becomes || s.IsNew {
 			c.Checks["F6"]++
-			if !this || f.Attempt.State != rollout.AttemptDone || !has(&f, &member.To) {
-				return fmt.Errorf("F6: %s is Good, and no fact about this attempt shows it", now.Cluster)
-			}
+		}
+		switch this := found && isAbout(c.Before, was, &f); {
+		case becomes && (!this || f.Attempt.State != rollout.AttemptDone || !has(&f, &member.To)):
+			return fmt.Errorf("F6: %s is Good, and no fact about this attempt shows it", now.Cluster)
+		case isGood && !s.Look.IsZero() && s.Well.IsZero():
+			return fmt.Errorf("F6: %s is Good, and its last look did not find it well", now.Cluster)
+		}
+		settle := time.Duration(c.Plan.Stages[k].Settle)
+		isSettled := !s.Well.IsZero() && s.Look.Sub(s.Well) >= settle
+		if becomes || now.State == rollout.Settling && !isSettled {
 			c.Checks["F5"]++
-			settle := time.Duration(c.Plan.Stages[k].Settle)
-			if s := c.Streaks[i]; s.Well.IsZero() || s.Look.Sub(s.Well) < settle {
-				return fmt.Errorf("F5: %s is Good, and was not well for %s", now.Cluster, settle)
-			}
+		}
+		if becomes && !isSettled {
+			return fmt.Errorf("F5: %s is Good, and was not well for %s", now.Cluster, settle)
 		}
 		return nil
 	})
 }
 
-// checkPasses: a stage passes after its soak, on newer looks of its Good members (F4), of uninterrupted time (F5).
+// checkPasses: a stage passes after those before it, with its approvals, within its budget, and while nothing waits or is at risk (F4). Its
+// Good members had their soak, which is uninterrupted observed time (F5). One evaluation of F4 is a stage that passes, or the open stage
+// while it must not. One of F5 is a Good member of a stage that passes, or of the open stage while only its soak is missing.
 func (c *checking) checkPasses() error {
-	at := c.offsets()
+	at, isOpen := c.offsets(), true
 	for k := range c.Plan.Stages {
-		s := &c.Plan.Stages[k]
-		if !c.Before.Stages[k].Passed.IsZero() || c.After.Stages[k].Passed.IsZero() {
+		s, passes := &c.Plan.Stages[k], !c.After.Stages[k].Passed.IsZero()
+		if !c.Before.Stages[k].Passed.IsZero() {
+			isOpen = isOpen && passes // it may have lost its pass
 			continue
 		}
-		c.Checks["F4"]++
 		members := c.After.Members[at[k]:at[k+1]]
 		n := count(members, nil, 0)
-		skipped := !slices.ContainsFunc(members, func(m rollout.MemberRun) bool { return m.State != rollout.Skipped })
-		if skipped {
-			continue
-		}
+		isSkipped := !slices.ContainsFunc(members, func(m rollout.MemberRun) bool { return m.State != rollout.Skipped })
 		bad := 0
 		for other := range c.Plan.Stages {
 			if c.shares(k, other) {
@@ -74,23 +94,31 @@ func (c *checking) checkPasses() error {
 				bad += all.failed + all.blocked
 			}
 		}
-		if n.waiting+n.atRisk > 0 || bad > s.MaxFailures || n.good <= n.failed+n.blocked || len(c.After.Stages[k].After) < len(s.After) {
+		mustNot := !isOpen || !isSkipped && (n.waiting+n.atRisk > 0 || bad > s.MaxFailures || n.good <= n.failed+n.blocked ||
+			len(c.After.Stages[k].After) < len(s.After))
+		if passes || mustNot && isOpen {
+			c.Checks["F4"]++
+		}
+		if passes && mustNot {
 			return fmt.Errorf("F4: stage %s passes with %+v", s.Name, n)
 		}
 		settle, soak := time.Duration(s.Settle), time.Duration(s.Soak)
 		for i, member := range members {
 			streak := c.Streaks[at[k]+i]
-			c.Checks["F5"]++
-			short := streak.Since.IsZero() || streak.Look.Sub(streak.Since) < settle+soak || streak.Look.Sub(streak.Well) < soak
-			if member.State == rollout.Good && short {
+			isShort := streak.Since.IsZero() || streak.Look.Sub(streak.Since) < settle+soak || streak.Look.Sub(streak.Well) < soak
+			if member.State != rollout.Good || mustNot || !passes && !isShort {
+				continue
+			}
+			if c.Checks["F5"]++; passes && isShort {
 				return fmt.Errorf("F5: stage %s passes, and %s was seen well from %s to %s", s.Name, member.Cluster, streak.Well, streak.Look)
 			}
 		}
+		isOpen = isOpen && passes
 	}
 	return nil
 }
 
-// checkReasons: the reason of each waiting member is true of what the tick read (F20).
+// checkReasons: the reason of each waiting member is true of what the tick read (F20). One evaluation is a member that waits.
 func (c *checking) checkReasons() error {
 	at := c.offsets()
 	return c.each(func(k, i int, planned *rollout.Member) error {
@@ -172,7 +200,8 @@ func (c *checking) unreachable(f *rollout.Fact, planned *rollout.Member) bool {
 	return have > to || have < oldest
 }
 
-// checkFailures: between decisions that forgive, the members that fail before they settle are bounded (F2).
+// checkFailures: between decisions that forgive, the members that fail before they settle are bounded (F2). One evaluation is a stage with
+// members at risk when the tick began: it may have failed them.
 func (c *checking) checkFailures() error {
 	for _, d := range c.In.Decisions {
 		forgives := d.Spec.Verb == api.VerbRetry || d.Spec.Verb == api.VerbSkip || d.Spec.Verb == api.VerbResume
@@ -197,9 +226,85 @@ func (c *checking) checkFailures() error {
 		if s.Budget == api.BudgetSoft {
 			most = s.MaxFailures + s.MaxConcurrency
 		}
-		if c.Checks["F2"]++; c.Failures[pool] > most {
+		if count(c.Before.Members[at[k]:at[k+1]], nil, 0).atRisk > 0 {
+			c.Checks["F2"]++
+		}
+		if c.Failures[pool] > most {
 			return fmt.Errorf("F2: %d members of %s failed, at most %d may", c.Failures[pool], pool, most)
 		}
 	}
 	return nil
+}
+
+// rollsBack reports whether the run rolls a stage back, or has done so.
+func (c *checking) rollsBack() bool {
+	return slices.ContainsFunc(c.After.Stages, func(s rollout.StageRun) bool { return s.Rollback != "" })
+}
+
+// checkRollback: a rollback returns only members of its stage, and only those that the run changed (F21). One evaluation is a member of a
+// halted run that returns, or one that must not.
+func (c *checking) checkRollback() error {
+	if c.After.Halt == nil {
+		return nil
+	}
+	return c.each(func(k, i int, _ *rollout.Member) error {
+		member, mustNot := &c.After.Members[i], c.After.Stages[k].Rollback == "" || !c.Touched(i)
+		if member.Back || mustNot {
+			c.Checks["F21"]++
+		}
+		if member.Back && mustNot {
+			return fmt.Errorf("F21: %s is rolled back, and the run did not change it, or its stage is not rolled back", member.Cluster)
+		}
+		return nil
+	})
+}
+
+// checkProgress: a run that has not ended, and that is not paused, waits for something that ends (F22). One evaluation is such a run.
+//
+//  1. A member in flight ends at its deadline.
+//  2. A run that failures halted names a member to blame, for its users.
+//  3. A run without members in flight has an open stage. In that stage members wait, for reasons that F20 checks, or it soaks, waits for an
+//     approval or for an alarm. It is halted if it has more failures than it allows.
+func (c *checking) checkProgress() error {
+	r := c.After
+	if r.State.Final() || r.PausedBy != "" {
+		return nil
+	}
+	c.Checks["F22"]++
+	isAtRisk, isBlamed := false, c.rollsBack()
+	err := c.each(func(k, i int, _ *rollout.Member) error {
+		m := &r.Members[i]
+		since := m.Started
+		if !m.Regressed.IsZero() {
+			since = m.Regressed
+		}
+		isAtRisk = isAtRisk || AtRisk(m.State)
+		isBlamed = isBlamed || m.State == rollout.Failed || m.State == rollout.Blocked
+		if deadline := time.Duration(c.Plan.Stages[k].Deadline); AtRisk(m.State) && seconds(c.Now).Sub(since) > deadline {
+			return fmt.Errorf("F22: %s is %s after its deadline", m.Cluster, m.State)
+		}
+		return nil
+	})
+	switch {
+	case err != nil || isAtRisk:
+		return err
+	case r.Ending != "":
+		return fmt.Errorf("F22: the run has no member in flight, approaches %s and does not end", r.Ending)
+	case r.Halt != nil && r.Halt.Cause == rollout.HaltFailures && !isBlamed:
+		return fmt.Errorf("F22: the run is halted because of failures, and no member failed")
+	case r.Halt != nil:
+		return nil
+	}
+	at := c.offsets()
+	for k := range c.Plan.Stages {
+		if !r.Stages[k].Passed.IsZero() {
+			continue
+		}
+		n := count(r.Members[at[k]:at[k+1]], nil, 0)
+		if n.waiting == 0 && n.good <= n.failed+n.blocked {
+			return fmt.Errorf("F22: stage %s has %+v, and the run is neither halted nor done", c.Plan.Stages[k].Name, n)
+		}
+		return nil
+	}
+	return fmt.Errorf("F22: all stages have passed, and the run is %s", r.State)
 }
