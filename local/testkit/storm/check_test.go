@@ -512,6 +512,18 @@ func TestEveryCheckCanFail(t *testing.T) {
 				require.NoError(w.t, err)
 			}
 		}, "is left of arn:deleted"},
+		"a late function shows an upgrade in flight after its end": {9, func(p *plot) {
+			p.acts[1].spec.minor++
+			p.last["c0"] = p.acts[1].spec
+			p.breakAtEnd = func(w *world) {
+				require.NoError(w.t, w.State().UpdateStatus(context.Background(), "c0", func(s *status.Status) {
+					late := s.Upgrades[0]
+					late.Phase, late.Ended = string(upgrade.Running), nil
+					s.Phase, s.Upgrade = status.Upgrading, &late
+				}))
+				w.wait(time.Since(w.began) + time.Minute)
+			}
+		}, "c0 is Upgrading, and the upgrade that it shows has ended"},
 		"an upload extends the wait for a drain": {9, func(p *plot) {
 			lockPool(p, act{at: 50 * time.Minute, cluster: "c0", what: "roll a by hand", converge: true, roll: "a"})
 			p.breakAtBegin = func(w *world) {

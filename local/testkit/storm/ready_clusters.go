@@ -88,6 +88,7 @@ func (w *world) seeReady() {
 		s, was := w.Status(cluster), r.ready
 		r.ready = s.Phase == status.Ready
 		became := r.ready && !was && w.undisturbed(cluster, s, r)
+		w.seeEndedUpgrade(cluster, s)
 		w.seeWaits(cluster, s)
 		w.seeLastDrains(cluster, s, became, r.planned)
 		if became {

@@ -97,6 +97,24 @@ func (w *world) upgrading(s *status.Status) string {
 	return ""
 }
 
+// seeEndedUpgrade checks that a status which shows the end of an upgrade does not show the same upgrade in flight again: the cluster would
+// stay Upgrading. An upgrade ends in its record first, and in the status later. Until then the status may show it in flight, although its
+// record is final. One evaluation is a status, just written, that shows the end of an upgrade.
+func (w *world) seeEndedUpgrade(cluster string, s *status.Status) {
+	ended := map[string]bool{}
+	for _, u := range s.Upgrades {
+		if upgrade.State(u.Phase).Final() && u.Execution != "" {
+			ended[u.Execution] = true
+		}
+	}
+	if len(ended) == 0 {
+		return
+	}
+	u := s.Upgrade
+	again := u != nil && ended[u.Execution] && !upgrade.State(u.Phase).Final() && !status.IsPending(u.Phase)
+	w.check(9, !again, "%s is %s, and the upgrade that it shows has ended: %+v", cluster, s.Phase, u)
+}
+
 // hasPendingUpgrade reports whether an upgrade of a cluster waits for its time, or is reported next to one that ended, until the next
 // plan.
 func (w *world) hasPendingUpgrade(cluster string) bool {
