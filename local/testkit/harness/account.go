@@ -71,6 +71,9 @@ type Options struct {
 	Readings facts.Readings
 	// Faults decides which faults occur, like OnCall, Kill and Decide. It may be nil.
 	Faults *faults.Engine
+	// Decided reports whether the account has already shown what its test is about. Every later Idle and Until ends the goroutine of the
+	// test. It may be nil.
+	Decided func() bool
 	// Identities changes the synthesized roles before they are created.
 	Identities func(*iam.Definitions)
 	// OnAllow and OnDeny are iam.Service's.

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -334,6 +335,7 @@ func (a *Account) Until(what string, done func() bool) {
 		}
 		changed := a.changed
 		a.mu.Unlock()
+		a.endIfDecided()
 		if done() {
 			return
 		}
@@ -342,6 +344,13 @@ func (a *Account) Until(what string, done func() bool) {
 		case <-deadline:
 			require.FailNow(a.t, "waited too long until "+what, "%s", a.Log())
 		}
+	}
+}
+
+// endIfDecided ends the goroutine of a test whose result is certain: see Options.Decided.
+func (a *Account) endIfDecided() {
+	if a.options.Decided != nil && a.options.Decided() {
+		runtime.Goexit()
 	}
 }
 
@@ -402,7 +411,10 @@ func (a *Account) Running() int {
 }
 
 // Idle reports whether no function runs, no event is in flight and no stack changes. Executions may wait.
-func (a *Account) Idle() bool { return a.atOnce(a.idle) }
+func (a *Account) Idle() bool {
+	a.endIfDecided()
+	return a.atOnce(a.idle)
+}
 
 // idle checks the parts of the account one after the other.
 func (a *Account) idle() bool {

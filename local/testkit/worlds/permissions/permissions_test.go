@@ -271,7 +271,8 @@ func (l lifeResult) otherwise(agreed map[string]string) (list []string) {
 	return list
 }
 
-// live runs a life without one permission, in virtual time.
+// live runs a life without one permission, in virtual time. The life ends early once users can see the denial: nothing takes that back, so
+// the rest of the life would not change the verdict.
 func live(t *testing.T, run func(*life), less permission) (out lifeResult) {
 	out.used = map[permission]int{}
 	var taken *iam.Policy
@@ -286,8 +287,15 @@ func live(t *testing.T, run func(*life), less permission) (out lifeResult) {
 		go func() {
 			defer close(done)
 			var mu sync.Mutex
+			var seen seenFailures
 			l = startWith(p, harness.Options{
-				Bubble:     true,
+				Bubble: true,
+				Decided: func() bool {
+					mu.Lock()
+					denied := out.denied
+					mu.Unlock()
+					return denied && l != nil && !less.onlyLogged() && seen.mentionDenial(l)
+				},
 				Identities: func(w *iam.Definitions) { out.all = split(t, w, less) },
 				OnAllow: func(_, sid string) {
 					mu.Lock()
@@ -329,6 +337,26 @@ func live(t *testing.T, run func(*life), less permission) (out lifeResult) {
 	})
 	out.took = time.Since(began)
 	return out
+}
+
+// seenFailures are the numbers of notices and failures that were searched for a denial.
+type seenFailures struct{ notices, functions, executions int }
+
+// mentionDenial reports whether a new notice or failure of a life mentions a denial. ends returns the same ones, and they stay.
+func (s *seenFailures) mentionDenial(l *life) bool {
+	notices, functions := l.Notices(), l.Functions.Failed()
+	var executions []string
+	for _, x := range l.States.Executions() {
+		if x.Status != "SUCCEEDED" && x.Status != "RUNNING" {
+			executions = append(executions, x.Error+" "+x.Cause)
+		}
+	}
+	all := [][]string{notices[s.notices:], functions[s.functions:], executions}
+	if len(executions) == s.executions {
+		all = all[:2]
+	}
+	*s = seenFailures{len(notices), len(functions), len(executions)}
+	return slices.ContainsFunc(slices.Concat(all...), mentionsDenial)
 }
 
 // ends returns all that users see and the final state. Users see notices, statuses, failed executions and stacks, and alarms on failed
