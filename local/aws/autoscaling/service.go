@@ -182,16 +182,24 @@ func (s *Service) View(group string) (View, bool) {
 	return g.view(), true
 }
 
-// Terminating reports whether an instance is terminating and no hook holds it.
+// Terminating reports whether an instance is terminating and no hook holds it. It first waits until all events are on the bus: the event of
+// a hook that holds an instance is in flight until then.
 func (s *Service) Terminating() bool {
+	s.outbox.flush()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, g := range s.groups {
-		if slices.ContainsFunc(g.members, func(m *member) bool { return m.state == terminatingProceed }) {
+		if slices.ContainsFunc(g.members, (*member).endsByItself) {
 			return true
 		}
 	}
 	return false
+}
+
+// endsByItself reports whether an instance is terminating and no hook holds it. It leaves a hook a moment after the hook's result.
+func (m *member) endsByItself() bool {
+	held := slices.ContainsFunc(m.actions, func(a *action) bool { return a.result == "" })
+	return m.state == terminating || m.state == terminatingProceed || m.state == terminatingWait && !held
 }
 
 // Watch calls see with every state of a group from now on, until stop is called. see runs while the service is locked, and must not call
@@ -288,6 +296,17 @@ type outbox struct {
 	mu      sync.Mutex
 	queue   []func()
 	running bool
+	sent    chan struct{} // closed when running becomes false
+}
+
+// flush waits until the events that were queued are sent.
+func (o *outbox) flush() {
+	o.mu.Lock()
+	sent, running := o.sent, o.running
+	o.mu.Unlock()
+	if running {
+		<-sent
+	}
 }
 
 // emit queues an event. The caller holds the service's lock.
@@ -303,7 +322,7 @@ func (s *Service) emit(detailType string, resources []string, detail any) {
 	if s.outbox.running {
 		return
 	}
-	s.outbox.running = true
+	s.outbox.running, s.outbox.sent = true, make(chan struct{})
 	turn := s.config.Clock.Ticket("autoscaling: events")
 	s.work.Go(func() {
 		for {
@@ -311,6 +330,7 @@ func (s *Service) emit(detailType string, resources []string, detail any) {
 			s.outbox.mu.Lock()
 			if len(s.outbox.queue) == 0 {
 				s.outbox.running = false
+				close(s.outbox.sent)
 				s.outbox.mu.Unlock()
 				return
 			}

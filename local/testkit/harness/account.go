@@ -54,11 +54,13 @@ const (
 // speed divides simulated work in real time: EKS creates a cluster in half a millisecond.
 const speed = 1e6
 
-// Options of an account. The zero value stores objects with versitygw, in real time.
+// Options of an account. The zero value is in real time, with objects in memory.
 type Options struct {
 	// Bubble is for accounts under testing/synctest. Everything takes as long as on AWS, and drover pauses as on AWS. There are
-	// no sockets or files: objects are in memory.
+	// no sockets or files.
 	Bubble bool
+	// Files stores objects with versitygw, which cannot run in a bubble. It needs several times as much processor time as memory.
+	Files bool
 	// Turns is clock.Clock's.
 	Turns func(what string) (ticket func())
 	// OnCluster is called for each control plane of the bubble when it starts, with the name of its EKS cluster.
@@ -167,11 +169,11 @@ func StartWith(t testing.TB, o Options) (a *Account) {
 
 	var err error
 	objects := (*s3.Service)(nil)
-	if o.Bubble {
-		objects = s3.NewInMemory(a.Identities, time, a.Events.s3)
-	} else {
+	if o.Files {
 		objects, err = s3.New(a.Identities, time, filepath.Join(folder, "s3"), a.Events.s3)
 		require.NoError(t, err)
+	} else {
+		objects = s3.NewInMemory(a.Identities, time, a.Events.s3)
 	}
 	a.objects = objects
 	a.OnClose(func() { _ = objects.Close() })

@@ -1,7 +1,7 @@
 // Package harness is an account in the test process: the local account's services behind its endpoint, and drover's
 // functions as Go handlers, with fault injection. It starts in milliseconds and runs no other program.
 //
-// These parts are the local account's own: S3 (versitygw), CloudFormation, EC2, Auto Scaling, EKS's API, KMS, SNS, IAM's identities, the
+// These parts are the local account's own: S3, CloudFormation, EC2, Auto Scaling, EKS's API, KMS, SNS, IAM's identities, the
 // tagging API, and Step Functions with the synthesized machines of infra/testdata/machines. Drover's functions are real too, with their own
 // adapters and sessions, which call the endpoint. Roles are the synthesized ones of infra/testdata/identities.json: a call that a function
 // may not make is AccessDenied.
@@ -14,6 +14,6 @@
 //
 // In virtual time the clients call services directly, without signatures and checksums. Equal answers are decoded once (see direct.go).
 //
-// S3 can run once in a process, except in a bubble, where objects are in memory. So an account must be closed before the
-// next is started, and tests that use it do not run in parallel.
+// Objects are in memory. With Options.Files, versitygw stores them, which is S3's store in drover local. It can run once in a process: such
+// an account must be closed before the next is started, and tests that use it do not run in parallel.
 package harness

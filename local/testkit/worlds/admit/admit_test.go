@@ -30,6 +30,11 @@ func mutatingCalls(a *harness.Account, mark int) []string {
 	return calls
 }
 
+// start starts an account whose objects versitygw stores: admit depends on their versions, events and conditional writes.
+func start(t testing.TB) *harness.Account {
+	return harness.StartWith(t, harness.Options{Files: true})
+}
+
 // An invalid spec changes only the status, which names the reason. The cluster keeps its last valid spec.
 func TestBadSpecs(t *testing.T) {
 	good := harness.Spec("demo", "")
@@ -58,7 +63,7 @@ func TestBadSpecs(t *testing.T) {
 		},
 		"two documents": {good + "---\n" + good, []string{"clusters/demo.yaml"}},
 	}
-	a := harness.Start(t)
+	a := start(t)
 	version := a.Cluster("demo", "")
 	before := a.Stacks("demo")
 	for name, test := range tests {
@@ -96,7 +101,7 @@ func TestBadSpecs(t *testing.T) {
 }
 
 func TestInvalidFirstSpecStopsTheCluster(t *testing.T) {
-	a := harness.Start(t)
+	a := start(t)
 	a.Upload("clusters/demo.yaml", "kind: Cluster")
 	a.Settle()
 	require.Equal(t, status.Stopped, a.Status("demo").Phase)
@@ -104,7 +109,7 @@ func TestInvalidFirstSpecStopsTheCluster(t *testing.T) {
 }
 
 func TestKeysThatAreNoSpecs(t *testing.T) {
-	a := harness.Start(t)
+	a := start(t)
 	for _, key := range []string{"clusters/", "clusters/a/b.yaml", "clusters/demo.yml", "clusters/.yaml", "clusters/../releases/x.yaml"} {
 		mark := a.Calls.Mark()
 		a.Events.Deliver(createdEvent(key))
@@ -134,7 +139,7 @@ func createdEvent(key string) harness.Event {
 }
 
 func TestSameEventTwice(t *testing.T) {
-	a := harness.Start(t)
+	a := start(t)
 	a.Events.Decide(func(harness.Event) harness.Fate { return harness.Twice })
 	a.Cluster("demo", "")
 	require.Len(t, converges(a), 1)
@@ -157,7 +162,7 @@ func converges(a *harness.Account) []string {
 }
 
 func TestOlderEventAfterANewerOne(t *testing.T) {
-	a := harness.Start(t)
+	a := start(t)
 	a.Upload("releases/r1.yaml", harness.Release())
 	a.Settle()
 	a.Events.Decide(func(e harness.Event) harness.Fate {
@@ -197,7 +202,7 @@ func TestSlowCopyWithAnOldSpec(t *testing.T) {
 		}, status.Stopped},
 	} {
 		t.Run("the newer one was "+name, func(t *testing.T) {
-			a := harness.Start(t)
+			a := start(t)
 			slow := slowCopy(a)
 			once := false
 			a.OnCall(func(call endpoint.Call) error {
@@ -229,7 +234,7 @@ func TestSlowCopyDuringTheReportOfANewerSpec(t *testing.T) {
 		"that could not be": {true, status.Failed},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := harness.Start(t)
+			a := start(t)
 			slow := slowCopy(a)
 			reported := make(chan struct{})
 			var read, ended atomic.Bool // by the first of their kind: others have calls like theirs
@@ -286,7 +291,7 @@ func readsStatus(call endpoint.Call) bool {
 
 // Deletion protection is on unless the spec disables it. Deleting the spec then only changes the status, once.
 func TestDeletedSpecOfAProtectedCluster(t *testing.T) {
-	a := harness.Start(t)
+	a := start(t)
 	version := a.Cluster("demo", "")
 	before := a.Stacks("demo")
 	a.Remove("clusters/demo.yaml", "")
@@ -322,7 +327,7 @@ func TestInvalidUploadForAClusterWithoutASpec(t *testing.T) {
 		"that is protected": {"", status.ReasonDeletionProtected},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := harness.Start(t)
+			a := start(t)
 			a.Cluster("demo", test.spec)
 			a.Remove("clusters/demo.yaml", "")
 			a.Settle()
@@ -355,7 +360,7 @@ func TestInvalidUploadForAClusterWithoutASpec(t *testing.T) {
 
 // An older drover recorded a deleted cluster as Stopped. The next event of its spec corrects the phase to Deleted.
 func TestStoppedPhaseOfADeletedClusterIsCorrected(t *testing.T) {
-	a := harness.Start(t)
+	a := start(t)
 	a.Cluster("demo", "  deletionProtection: false\n")
 	a.Remove("clusters/demo.yaml", "")
 	a.Settle()
@@ -370,7 +375,7 @@ func TestStoppedPhaseOfADeletedClusterIsCorrected(t *testing.T) {
 }
 
 func TestDeletedSpecOfAnUnknownCluster(t *testing.T) {
-	a := harness.Start(t)
+	a := start(t)
 	a.Remove("clusters/absent.yaml", "")
 	a.Settle()
 	require.Empty(t, a.States.Executions())
@@ -387,7 +392,7 @@ func TestDeletedSpecOfAnUnknownCluster(t *testing.T) {
 
 // Users revert an upload by deleting its version.
 func TestOlderSpecIsRestored(t *testing.T) {
-	a := harness.Start(t)
+	a := start(t)
 	first := a.Cluster("demo", "")
 	second := a.Upload("clusters/demo.yaml", harness.Spec("demo", "  tags: {version: two}\n"))
 	a.Settle()
@@ -413,7 +418,7 @@ func TestOlderSpecIsRestored(t *testing.T) {
 
 // An unreadable spec is uploaded while the cluster is being deleted. The deletion continues.
 func TestInvalidSpecEndsNoDeletion(t *testing.T) {
-	a := harness.Start(t)
+	a := start(t)
 	require.NoError(t, a.State().UpdateStatus(t.Context(), "demo", func(s *status.Status) {
 		s.Phase, s.Message = status.Deleting, "deleting pools"
 	}))

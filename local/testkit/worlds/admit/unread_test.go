@@ -6,14 +6,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/drover-run/drover/local/testkit/harness"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
 )
 
 // An upload that drover does not read is recorded and notified once. Deleting the object deletes the record.
 func TestUnreadUploads(t *testing.T) {
-	a := harness.Start(t)
+	a := start(t)
 	unread := func() []status.Unread {
 		a.Settle()
 		document, err := a.State().Unread(t.Context())

@@ -92,6 +92,7 @@ func TestAnotherReleaseIsAnUpgrade(t *testing.T) {
 		require.NotContains(t, v, "Failed")
 	}
 
+	recordDrained(a)
 	mark := a.Calls.Mark()
 	a.Converge("demo")
 	a.Settle()
