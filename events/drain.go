@@ -6,8 +6,8 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// DrainRequest asks the drain function to work on a node for up to a minute. A terminate hook, a spot or rebalance event, or an operator
-// names the node.
+// DrainRequest asks the drain function to work on a node for one slice of at most 50 seconds. A terminate hook, a spot or rebalance event,
+// or an operator names the node.
 type DrainRequest struct {
 	*Lifecycle
 	// InstanceID is set by EC2's own events. With an InstanceAction, the instance ends within two minutes, whatever drover does.

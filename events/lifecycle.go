@@ -9,15 +9,15 @@ type Lifecycle struct {
 	LifecycleHookName    string `json:"LifecycleHookName"`
 	EC2InstanceID        string `json:"EC2InstanceId"`
 	LifecycleTransition  string `json:"LifecycleTransition,omitempty"`
-	// NotificationMetadata is a JSON object that the pool's template puts into the hook: see Pool.
+	// NotificationMetadata is a JSON object that the pool's template puts into the hook: see HookMetadata.
 	NotificationMetadata string `json:"NotificationMetadata,omitempty"`
 	// Origin and Destination are EC2, AutoScalingGroup or WarmPool.
 	Origin      string `json:"Origin,omitempty"`
 	Destination string `json:"Destination,omitempty"`
 }
 
-// Pool is what a pool's lifecycle hooks carry as NotificationMetadata.
-type Pool struct {
+// HookMetadata is what the lifecycle hooks of a pool carry as NotificationMetadata.
+type HookMetadata struct {
 	Cluster string `json:"cluster"`
 	Pool    string `json:"pool"`
 	// Drain is how the pool's nodes are drained. The terminate hook carries it.

@@ -41,7 +41,7 @@ const (
 	// joinExecutionsARN and drainExecutionsARN match those of the join-node and drain-node machines.
 	joinExecutionsARN  = "arn:${AWS::Partition}:states:${AWS::Region}:${AWS::AccountId}:execution:" + joinMachine + ":*"
 	drainExecutionsARN = "arn:${AWS::Partition}:states:${AWS::Region}:${AWS::AccountId}:execution:" + drainMachine + ":*"
-	// clusterStacksARN matches the stacks of clusters, and not drover's own stack "drover".
+	// clusterStacksARN matches the stacks of clusters, and neither of drover's own stacks: see names.BaseStack.
 	clusterStacksARN = "arn:${AWS::Partition}:cloudformation:${AWS::Region}:${AWS::AccountId}:stack/" + names.Prefix + "*"
 	eksClustersARN   = "arn:${AWS::Partition}:eks:${AWS::Region}:${AWS::AccountId}:cluster/" + names.Prefix + "*"
 	groupsARN        = "arn:${AWS::Partition}:autoscaling:${AWS::Region}:${AWS::AccountId}:autoScalingGroup:*:autoScalingGroupName/" +

@@ -12,42 +12,42 @@ func ConvergeExecution(cluster, specVersion, after string) string {
 	return fmt.Sprintf("%.60s-%s", cluster, SHA256([]byte(cluster + "\x00" + specVersion + "\x00" + after))[:16])
 }
 
-// again ends the names of executions that drover starts on its own. Names of other executions end in a digest, in a number, or as an
+// retrySuffix ends the names of executions that drover starts on its own. Names of other executions end in a digest, in a number, or as an
 // operator chose.
-const again = "-again"
+const retrySuffix = "-again"
 
-// AgainExecution names the execution with which drover retries a version of a spec on its own. The same reason twice is one execution.
-func AgainExecution(cluster, specVersion, why string) string {
-	return fmt.Sprintf("%.50s-%s", cluster, SHA256([]byte(cluster + "\x00" + specVersion + "\x00" + why))[:16]) + again
+// RetryExecution names the execution with which drover retries a version of a spec on its own. The same reason twice is one execution.
+func RetryExecution(cluster, specVersion, why string) string {
+	return fmt.Sprintf("%.50s-%s", cluster, SHA256([]byte(cluster + "\x00" + specVersion + "\x00" + why))[:16]) + retrySuffix
 }
 
-// IsAgain reports whether an execution, by name or ARN, is one that AgainExecution named.
-func IsAgain(execution string) bool { return strings.HasSuffix(execution, again) }
+// IsRetry reports whether an execution, by name or ARN, is one that RetryExecution named.
+func IsRetry(execution string) bool { return strings.HasSuffix(execution, retrySuffix) }
 
 // DueExecution names the execution that does a cluster's scheduled work of a time. The same work twice is one execution.
 func DueExecution(cluster string, at time.Time) string {
 	return fmt.Sprintf("%.60s-%s", cluster, SHA256([]byte(Due(at, cluster)))[:16])
 }
 
-// UpgradeStart names the execution that makes a cluster's upgrade. key identifies what requested the upgrade, after is the number of the
-// upgrade before. Until that upgrade begins, two starts within an hour are one execution.
-func UpgradeStart(cluster, key string, after int64, now time.Time) string {
+// UpgradeExecution names the execution that makes a cluster's upgrade. key identifies what requested the upgrade, after is the number of
+// the upgrade before. Until that upgrade begins, two starts within an hour are one execution.
+func UpgradeExecution(cluster, key string, after int64, now time.Time) string {
 	hour := now.UTC().Truncate(time.Hour).Format(time.RFC3339)
 	return fmt.Sprintf("%.60s-%s", cluster, SHA256(fmt.Appendf(nil, "%s\x00%s\x00%d\x00%s", cluster, key, after, hour))[:16])
 }
 
-// UpgradeExecution names the execution of the converge machine that makes a step of an upgrade. leader is the execution of the upgrade
+// UpgradeStepExecution names the execution of the converge machine that makes a step of an upgrade. upgrade is the execution of the upgrade
 // machine. The same try twice is one execution.
-func UpgradeExecution(cluster, leader string, step, try int) string {
-	return fmt.Sprintf("%s-upgrade-%s-%d-%d", cluster, SHA256([]byte(leader))[:16], step, try)
+func UpgradeStepExecution(cluster, upgrade string, step, try int) string {
+	return fmt.Sprintf("%s-upgrade-%s-%d-%d", cluster, SHA256([]byte(upgrade))[:16], step, try)
 }
 
-// MakesUpgrade reports whether an execution of the converge machine, by its ARN, makes a step of an upgrade.
-func MakesUpgrade(cluster, execution string) bool {
+// IsUpgradeStep reports whether an execution of the converge machine, by its ARN, makes a step of an upgrade.
+func IsUpgradeStep(cluster, execution string) bool {
 	return strings.HasPrefix(execution[strings.LastIndex(execution, ":")+1:], cluster+"-upgrade-")
 }
 
-// Retry is why drover converges a cluster on its own. AgainExecution hashes its words. Never reword them: the same retry would start a
+// Retry is why drover converges a cluster on its own. RetryExecution hashes its words. Never reword them: the same retry would start a
 // second execution.
 type Retry string
 
@@ -68,13 +68,13 @@ const (
 	RetryUpgradeNotBegun  Retry = "upgrade-not-begun"
 )
 
-// EarlyCheckKey is the key of UpgradeStart for the early check of a scheduled upgrade. Never reword it: UpgradeStart hashes it.
+// EarlyCheckKey is the key of UpgradeExecution for the early check of a scheduled upgrade. Never reword it: UpgradeExecution hashes it.
 func EarlyCheckKey(origin, release string, at time.Time) string {
 	return "check " + origin + " " + release + " " + at.Format(time.RFC3339)
 }
 
-// EndedKey is the key of UpgradeStart that ends the upgrade of an execution which ended without a report. Never reword it: UpgradeStart
-// hashes it.
+// EndedKey is the key of UpgradeExecution that ends the upgrade of an execution which ended without a report. Never reword it:
+// UpgradeExecution hashes it.
 func EndedKey(execution string, at time.Time) string {
 	return "ended " + execution + " " + at.Format(time.RFC3339)
 }

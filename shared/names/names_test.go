@@ -105,14 +105,14 @@ func TestExecutionNames(t *testing.T) {
 	require.NotEqual(t, ConvergeExecution("demo1", "v", ""), ConvergeExecution("demo2", "v", ""))
 	require.LessOrEqual(t, len(ConvergeExecution(strings.Repeat("x", 100), strings.Repeat("v", 1024), "")), 80)
 
-	require.Equal(t, AgainExecution("demo", "v1", "why"), AgainExecution("demo", "v1", "why"))
-	require.NotEqual(t, AgainExecution("demo", "v1", "why"), AgainExecution("demo", "v1", "another"))
-	require.LessOrEqual(t, len(AgainExecution(strings.Repeat("x", 100), "v", "why")), 80)
-	require.True(t, IsAgain("arn:aws:states:eu-central-1:123456789012:execution:drover-converge:"+AgainExecution("demo", "v1", "why")))
+	require.Equal(t, RetryExecution("demo", "v1", "why"), RetryExecution("demo", "v1", "why"))
+	require.NotEqual(t, RetryExecution("demo", "v1", "why"), RetryExecution("demo", "v1", "another"))
+	require.LessOrEqual(t, len(RetryExecution(strings.Repeat("x", 100), "v", "why")), 80)
+	require.True(t, IsRetry("arn:aws:states:eu-central-1:123456789012:execution:drover-converge:"+RetryExecution("demo", "v1", "why")))
 	for _, name := range []string{
-		"", ConvergeExecution("demo-again", "v1", ""), UpgradeExecution("demo-again", "x", 1, 2), DueExecution("demo-again", time.Time{}),
+		"", ConvergeExecution("demo-again", "v1", ""), UpgradeStepExecution("demo-again", "x", 1, 2), DueExecution("demo-again", time.Time{}),
 	} {
-		require.False(t, IsAgain(name), name)
+		require.False(t, IsRetry(name), name)
 	}
 }
 

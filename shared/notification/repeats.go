@@ -14,7 +14,7 @@ func isNew(before, after *status.Status) bool {
 	sent := before.NotifiedFailure
 	isProgress, otherExecution := urgencies[after.Phase] == Progress, after.Execution != before.Execution
 	sameSpec := sent != nil && sent.SpecVersion == after.PlannedVersion
-	automatic := sameSpec && names.IsAgain(after.Execution) // drover started the execution itself
+	automatic := sameSpec && names.IsRetry(after.Execution) // drover started the execution itself
 	retriesItself := sameSpec && !otherExecution
 	switch {
 	case automatic && isProgress && otherExecution: // the start of an automatic retry; its later changes are compared below

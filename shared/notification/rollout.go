@@ -29,19 +29,19 @@ func RolloutChange(name string, n rollout.Notify) events.RolloutChange {
 		c.Message = fmt.Sprintf("the stage %s has begun", n.Stage)
 	case rollout.EventStagePassed:
 		c.Message = fmt.Sprintf("the stage %s has passed", n.Stage)
-	case rollout.EventNeedApproval:
+	case rollout.EventNeedsApproval:
 		c.Message = fmt.Sprintf("the stage %s waits for an approval", n.Stage)
 		command("approve %s %s", name, n.Stage)
-	case rollout.EventFailed:
+	case rollout.EventMemberFailed:
 		c.Message = fmt.Sprintf("%s failed in the stage %s: %s", n.Cluster, n.Stage, n.Reason)
 		command("retry %s %s", name, n.Cluster)
-	case rollout.EventBlocked:
+	case rollout.EventMemberBlocked:
 		c.Message = fmt.Sprintf("the check %s refused %s in the stage %s, and nothing was changed", n.Reason, n.Cluster, n.Stage)
 		command("retry %s %s", name, n.Cluster)
 	case rollout.EventLongWait:
 		c.Message = fmt.Sprintf("%s has waited for a day in the stage %s: %s", n.Cluster, n.Stage, n.Reason)
 		command("skip %s %s", name, n.Cluster)
-	case rollout.EventOverride:
+	case rollout.EventFreezeOverridden:
 		c.Message = fmt.Sprintf("the run ignores the freeze %s", n.Reason)
 	case rollout.EventPaused:
 		c.Message = fmt.Sprintf("the decision %s paused the run", n.Reason)

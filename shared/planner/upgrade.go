@@ -153,7 +153,7 @@ func (p *Planner) plannedUpgrade(w work) *events.PlannedUpgrade {
 		}
 		return &events.PlannedUpgrade{
 			State: status.UpgradeScheduled, Spec: d.Start.Origin == upgrade.OriginSpec,
-			Name:    names.UpgradeStart(w.cluster, d.Start.Key, after, p.Now()),
+			Name:    names.UpgradeExecution(w.cluster, d.Start.Key, after, p.Now()),
 			Message: fmt.Sprintf("the upgrade to release %s begins", d.Start.Release),
 			Start: &events.Upgrade{
 				Cluster: w.cluster, Release: d.Start.Release, KubernetesVersion: d.Start.KubernetesVersion, SHA256: d.Start.SHA256,

@@ -86,7 +86,7 @@ func (f *fixture) check(t *testing.T, name string) status.ReleaseStatus {
 
 func (f *fixture) verdict(t *testing.T, name string) status.ReleaseStatus {
 	t.Helper()
-	r, err := f.state.Verdict(t.Context(), name)
+	r, err := f.state.ReleaseStatus(t.Context(), name)
 	require.NoError(t, err)
 	return r.Status
 }

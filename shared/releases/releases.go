@@ -30,7 +30,7 @@ type Specs interface {
 
 // State keeps the verdicts: a subset of store.State.
 type State interface {
-	SetVerdict(ctx context.Context, name string, verdict status.ReleaseStatus) error
+	SetReleaseStatus(ctx context.Context, name string, verdict status.ReleaseStatus) error
 }
 
 // EKS lists versions and add-ons that EKS offers: a subset of eks.Reader.
@@ -88,7 +88,7 @@ func (c *Checker) judge(ctx context.Context, name string) error {
 		if err != nil {
 			return err
 		}
-		if err := c.State.SetVerdict(ctx, name, verdict); errors.Is(err, store.ErrConflict) {
+		if err := c.State.SetReleaseStatus(ctx, name, verdict); errors.Is(err, store.ErrConflict) {
 			continue
 		} else if err != nil {
 			return err

@@ -158,7 +158,7 @@ func TestCheckReleaseOfAChannel(t *testing.T) {
 		t.Helper()
 		f.upload("r1", release)
 		require.True(t, f.check(t, "r1").Usable)
-		_, err := f.state.Verdict(t.Context(), api.ChannelsName)
+		_, err := f.state.ReleaseStatus(t.Context(), api.ChannelsName)
 		if err != nil {
 			require.ErrorIs(t, err, store.ErrNotFound)
 		}

@@ -47,12 +47,12 @@ func TestTerminateHookHasTheDrainPolicy(t *testing.T) {
 			require.NoError(t, yaml.Unmarshal(stackOf(t, render(t, resolve(t, cluster)), "pool-workers").Template, &template))
 			hooks := template.Resources.Group.Properties.LifecycleHookSpecificationList
 			require.Len(t, hooks, 2)
-			read := func(text string) (pool events.Pool) {
+			read := func(text string) (pool events.HookMetadata) {
 				require.NoError(t, json.Unmarshal([]byte(text), &pool))
 				return pool
 			}
 			require.Nil(t, read(hooks[0].NotificationMetadata).Drain)
-			require.Equal(t, events.Pool{Cluster: "full", Pool: "workers", Drain: &c.want}, read(hooks[1].NotificationMetadata))
+			require.Equal(t, events.HookMetadata{Cluster: "full", Pool: "workers", Drain: &c.want}, read(hooks[1].NotificationMetadata))
 			require.Equal(t, "terminate", hooks[1].LifecycleHookName)
 		})
 	}

@@ -28,7 +28,7 @@ func TestReplacing(t *testing.T) {
 				MinInstancesInService: "3", MaxBatchSize: "1", MaxSize: "5",
 			},
 		},
-		"at its greatest size the pool grows beyond it": {
+		"at its maximum size the pool grows beyond it": {
 			Pace{MinSize: 3, MaxSize: 3, MaxUnavailable: "0", MaxSurge: "2"}, 3, map[string]string{
 				MinInstancesInService: "3", MaxBatchSize: "2", MaxSize: "5",
 			},
@@ -252,20 +252,20 @@ func TestRollAtTagsInstancesAndStack(t *testing.T) {
 func TestLaunchHookHasTheUpdateStrategy(t *testing.T) {
 	for name, c := range map[string]struct {
 		pool api.Pool
-		want events.Pool
+		want events.HookMetadata
 	}{
-		"by default": {api.Pool{}, events.Pool{Update: &events.PoolUpdate{Strategy: "RollingUpdate"}}},
+		"by default": {api.Pool{}, events.HookMetadata{Update: &events.PoolUpdate{Strategy: "RollingUpdate"}}},
 		"pausing, with a readiness": {
 			api.Pool{Update: api.Update{
 				PauseTime: "1m30s",
 			}, Readiness: api.Readiness{Labels: map[string]string{"a": "b"}, Conditions: []string{"C", "D"}}},
-			events.Pool{
+			events.HookMetadata{
 				Update:    &events.PoolUpdate{Strategy: "RollingUpdate", PauseSeconds: 90},
 				Readiness: &events.PoolReadiness{Labels: map[string]string{"a": "b"}, Conditions: []string{"C", "D"}},
 			},
 		},
 		"Auto Scaling pauses itself": {
-			api.Pool{Update: api.Update{Strategy: api.InstanceRefresh, PauseTime: "1m30s"}}, events.Pool{
+			api.Pool{Update: api.Update{Strategy: api.InstanceRefresh, PauseTime: "1m30s"}}, events.HookMetadata{
 				Update: &events.PoolUpdate{Strategy: "InstanceRefresh"},
 			},
 		},
@@ -275,7 +275,7 @@ func TestLaunchHookHasTheUpdateStrategy(t *testing.T) {
 			cluster.Spec.Pools[0].Update, cluster.Spec.Pools[0].Readiness = c.pool.Update, c.pool.Readiness
 			group := at(t, resources(t, stackOf(t, render(t, resolve(t, cluster)), "pool-workers")), "Group")
 			hooks := at(t, group, "Properties", "LifecycleHookSpecificationList").([]any)
-			var got events.Pool
+			var got events.HookMetadata
 			require.NoError(t, json.Unmarshal([]byte(hooks[0].(map[string]any)["NotificationMetadata"].(string)), &got))
 			c.want.Cluster, c.want.Pool = "demo", "workers"
 			require.Equal(t, c.want, got)

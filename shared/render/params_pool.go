@@ -36,7 +36,7 @@ type poolParams struct {
 	// Spot reports whether some instances are spot instances.
 	Spot                             bool
 	OnDemandBase, OnDemandPercentage int
-	// Metadata is in the events of the launch hook, DrainMetadata in those of the terminate hook: see events.Pool.
+	// Metadata is in the events of the launch hook, DrainMetadata in those of the terminate hook: see events.HookMetadata.
 	Metadata, DrainMetadata map[string]any
 }
 
@@ -112,7 +112,7 @@ func newPace(group string, pool *api.Pool) *Pace {
 // https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_LifecycleHookSpecification.html
 const maxMetadata = 1000
 
-// launchMetadata returns what join needs of the pool: an events.Pool.
+// launchMetadata returns what join needs of the pool: an events.HookMetadata.
 func launchMetadata(cluster *api.Cluster, pool *api.Pool, pause int64) map[string]any {
 	update := map[string]any{"strategy": string(pool.Update.Strategy)}
 	if pause > 0 {

@@ -47,26 +47,26 @@ const (
 	// EventStarted: a run has started.
 	EventStarted Event = "Started"
 	// EventProblem: an uploaded file cannot be used, or has no effect.
-	EventProblem      Event = "Problem"
-	EventStageBegan   Event = "StageBegan"
-	EventStagePassed  Event = "StagePassed"
-	EventNeedApproval Event = "NeedsApproval"
-	EventFailed       Event = "MemberFailed"
-	EventBlocked      Event = "MemberBlocked"
-	EventLongWait     Event = "LongWait"
-	EventOverride     Event = "FreezeOverridden"
-	EventPaused       Event = "Paused"
-	EventHalted       Event = "Halted"
-	EventRollingBack  Event = "RollingBack"
-	EventRunning      Event = "Running"
-	EventEnded        Event = "Ended"
+	EventProblem          Event = "Problem"
+	EventStageBegan       Event = "StageBegan"
+	EventStagePassed      Event = "StagePassed"
+	EventNeedsApproval    Event = "NeedsApproval"
+	EventMemberFailed     Event = "MemberFailed"
+	EventMemberBlocked    Event = "MemberBlocked"
+	EventLongWait         Event = "LongWait"
+	EventFreezeOverridden Event = "FreezeOverridden"
+	EventPaused           Event = "Paused"
+	EventHalted           Event = "Halted"
+	EventRollingBack      Event = "RollingBack"
+	EventRunning          Event = "Running"
+	EventEnded            Event = "Ended"
 )
 
 // Events returns all events.
 func Events() []Event {
 	return []Event{
-		EventPlanned, EventStarted, EventProblem, EventStageBegan, EventStagePassed, EventNeedApproval, EventFailed, EventBlocked,
-		EventLongWait, EventOverride, EventPaused, EventHalted, EventRollingBack, EventRunning, EventEnded,
+		EventPlanned, EventStarted, EventProblem, EventStageBegan, EventStagePassed, EventNeedsApproval, EventMemberFailed, EventMemberBlocked,
+		EventLongWait, EventFreezeOverridden, EventPaused, EventHalted, EventRollingBack, EventRunning, EventEnded,
 	}
 }
 
@@ -129,9 +129,9 @@ func notices(p *Plan, before, after *Run) (all []Action) {
 			changed := m.State != prior.State || m.Reason != prior.Reason
 			switch {
 			case changed && m.State == Failed:
-				add(EventFailed, s.Name, m.Cluster, string(m.Reason))
+				add(EventMemberFailed, s.Name, m.Cluster, string(m.Reason))
 			case changed && m.State == Blocked:
-				add(EventBlocked, s.Name, m.Cluster, m.Check)
+				add(EventMemberBlocked, s.Name, m.Cluster, m.Check)
 			case m.Noticed && !prior.Noticed:
 				add(EventLongWait, s.Name, m.Cluster, string(m.Reason))
 			case changed && m.State == Waiting && m.Reason == ReasonApproval:
@@ -139,7 +139,7 @@ func notices(p *Plan, before, after *Run) (all []Action) {
 			}
 		}
 		if needs {
-			add(EventNeedApproval, s.Name, "", "")
+			add(EventNeedsApproval, s.Name, "", "")
 		}
 		if old.Passed.IsZero() && !now.Passed.IsZero() {
 			add(EventStagePassed, s.Name, "", "")
@@ -147,7 +147,7 @@ func notices(p *Plan, before, after *Run) (all []Action) {
 	}
 	for _, freeze := range after.Overrides {
 		if !slices.Contains(before.Overrides, freeze) {
-			add(EventOverride, "", "", freeze)
+			add(EventFreezeOverridden, "", "", freeze)
 		}
 	}
 	if after.State == before.State {

@@ -142,8 +142,8 @@ func (f *Fact) AllLabels() map[string]string {
 	return all
 }
 
-// ailment returns why the cluster is not well; empty if it is. At most a tenth of its nodes may be NotReady.
-func (f *Fact) ailment() Reason {
+// unwellReason returns why the cluster is not well; empty if it is. At most a tenth of its nodes may be NotReady.
+func (f *Fact) unwellReason() Reason {
 	switch {
 	case f.NotReady*10 > f.Nodes:
 		return ReasonHealth
@@ -206,6 +206,6 @@ type Cell struct {
 	// Limit bounds the clusters on which rollouts work at once; 0 is no bound. Others is the number
 	// of clusters on which other runs work.
 	Limit, Others int
-	// Unpublished are the SHA-256 of releases that the cell cannot use.
-	Unpublished []string
+	// Unusable are the SHA-256 of releases that the cell cannot use.
+	Unusable []string
 }

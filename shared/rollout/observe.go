@@ -128,7 +128,7 @@ func (t *ticking) observeDone(i int, m *MemberRun, member *Member, f *Fact) {
 	seen := wholeSecond(f.Observed)
 	observed := !m.Look.IsZero() && seen.Sub(m.Look) <= maxGap
 	m.Look = seen
-	if !atTarget || f.ailment() != "" {
+	if !atTarget || f.unwellReason() != "" {
 		m.Well = time.Time{}
 		if m.Unwell.IsZero() {
 			m.Unwell = seen
@@ -162,20 +162,20 @@ func (t *ticking) expire() {
 		limit, reason := m.Started.Add(time.Duration(s.Deadline)), ReasonDeadline
 		if m.State == Settling {
 			if f := t.in.Facts[m.Cluster]; !m.Unwell.IsZero() {
-				if ailment := f.ailment(); ailment != "" {
-					reason = ailment
+				if unwellReason := f.unwellReason(); unwellReason != "" {
+					reason = unwellReason
 				}
-				if unwell := m.Unwell.Add(max(4*time.Duration(s.Settle), minSick)); unwell.Before(limit) {
+				if unwell := m.Unwell.Add(max(4*time.Duration(s.Settle), minUnwellSettling)); unwell.Before(limit) {
 					limit = unwell
 				}
 			}
 			if !m.Well.IsZero() {
-				t.lookAt(m.Well.Add(time.Duration(s.Settle)))
+				t.tickBy(m.Well.Add(time.Duration(s.Settle)))
 			}
 		}
 		if !m.Regressed.IsZero() {
 			limit, reason = m.Regressed.Add(time.Duration(s.Deadline)), ReasonRegressed
-			if unwell := m.Unwell.Add(max(time.Duration(s.Settle), minUnwell)); !m.Unwell.IsZero() && unwell.Before(limit) {
+			if unwell := m.Unwell.Add(max(time.Duration(s.Settle), minUnwellRegressed)); !m.Unwell.IsZero() && unwell.Before(limit) {
 				limit = unwell
 			}
 		}
@@ -187,7 +187,7 @@ func (t *ticking) expire() {
 			t.set(m, Failed, reason)
 			return
 		}
-		t.lookAt(limit.Add(time.Second))
+		t.tickBy(limit.Add(time.Second))
 	})
 }
 
@@ -196,7 +196,7 @@ func (t *ticking) rejudge() (count int) {
 	t.each(func(_ int, m *MemberRun, member *Member) {
 		f, found := t.in.Facts[m.Cluster]
 		if m.State != Failed || m.Back || !found || f.Attempt == nil || !m.attempted(t.r, f.Attempt) || !f.Observed.After(m.Started) ||
-			f.Attempt.State != AttemptDone || !same(f.Deployed, member.To) || f.ailment() != "" {
+			f.Attempt.State != AttemptDone || !same(f.Deployed, member.To) || f.unwellReason() != "" {
 			return
 		}
 		m.Begun, m.Changed = true, true

@@ -69,8 +69,8 @@ const (
 	ReasonClusterWindow Reason = "ClusterWindow"
 	// ReasonIncompatibleVersion: the Kubernetes version of the cluster does not fit the release. Also of clusters that are left out.
 	ReasonIncompatibleVersion Reason = "IncompatibleVersion"
-	// ReasonUnpublished: the cell cannot use the release.
-	ReasonUnpublished Reason = "Unpublished"
+	// ReasonReleaseUnusable: the cell cannot use the release.
+	ReasonReleaseUnusable Reason = "ReleaseUnusable"
 	// ReasonBusy: other work is in flight on the cluster.
 	ReasonBusy Reason = "Busy"
 	// ReasonNotReady: the cluster is not Ready.
@@ -129,7 +129,7 @@ func Reasons(of State) []Reason {
 	case Waiting:
 		return []Reason{
 			ReasonPaused, ReasonHalted, ReasonStage, ReasonApproval, ReasonAlarm, ReasonWindow, ReasonUnreported, ReasonClusterPaused, ReasonFreeze,
-			ReasonClusterWindow, ReasonIncompatibleVersion, ReasonUnpublished, ReasonBusy, ReasonNotReady, ReasonSlots, ReasonBudget,
+			ReasonClusterWindow, ReasonIncompatibleVersion, ReasonReleaseUnusable, ReasonBusy, ReasonNotReady, ReasonSlots, ReasonBudget,
 			ReasonCellLimit,
 		}
 	case Failed:

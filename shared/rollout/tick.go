@@ -19,11 +19,12 @@ const (
 	// maxGap is the longest pause between two looks that counts as observed. A look is one observation of a cluster by the sweep. Looks are
 	// four to six minutes apart: see lookEvery of the sweep.
 	maxGap = 15 * time.Minute
-	// minUnwell is the shortest time after which a regressed member fails. settle may be longer.
-	minUnwell = 10 * time.Minute
-	// minSick applies to a member that is not well after its upgrade: it is the shortest time until the member fails. Four times settle may
-	// be longer. Without this limit, the member would fail only at its deadline. The deadline leaves days for the replacement of nodes.
-	minSick = time.Hour
+	// minUnwellRegressed is the shortest time after which a regressed member fails. settle may be longer.
+	minUnwellRegressed = 10 * time.Minute
+	// minUnwellSettling applies to a member that is not well after its upgrade: it is the shortest time until the member fails. Four times
+	// settle may be longer. Without this limit, the member would fail only at its deadline. The deadline leaves days for the
+	// replacement of nodes.
+	minUnwellSettling = time.Hour
 	// alarmLimit is how long an alarm of a stage may be in ALARM until the stage is halted.
 	alarmLimit = 10 * time.Minute
 	// longWait is how long a member may wait for something outside the run without a notice.
@@ -94,8 +95,8 @@ func equal(a, b *Run) bool {
 		})
 }
 
-// lookAt makes the next tick happen no later than at a time. Times that have passed do not count.
-func (t *ticking) lookAt(at time.Time) {
+// tickBy makes the next tick happen no later than at a time. Times that have passed do not count.
+func (t *ticking) tickBy(at time.Time) {
 	if at.After(t.now) && (t.next.IsZero() || at.Before(t.next)) {
 		t.next = at
 	}
@@ -245,7 +246,7 @@ func (t *ticking) watchAlarms() {
 			s.AlarmSince = t.now
 		}
 		if limit := s.AlarmSince.Add(alarmLimit); t.now.Before(limit) {
-			t.lookAt(limit)
+			t.tickBy(limit)
 		} else if t.r.Halt == nil && t.r.Ending == "" {
 			t.r.Halt = &Halt{Stage: i + 1, Cause: HaltAlarm, At: t.now}
 		}
@@ -317,7 +318,7 @@ func (t *ticking) isSoaked(i int) bool {
 			continue
 		}
 		end := later(m.Good, t.r.Stages[i].Quiet).Add(time.Duration(t.p.Stages[i].Soak))
-		if t.lookAt(end); t.now.Before(end) || m.Look.Before(end) {
+		if t.tickBy(end); t.now.Before(end) || m.Look.Before(end) {
 			done = false
 		}
 	}
@@ -362,7 +363,7 @@ func (t *ticking) stageReason(i int) (reason Reason, until time.Time) {
 	}
 	if s.Window != nil {
 		open, until := s.Window.Opening(t.now)
-		if t.lookAt(until); !open {
+		if t.tickBy(until); !open {
 			return ReasonWindow, until
 		}
 	}
@@ -382,8 +383,8 @@ func (t *ticking) obstacle(member *Member) (reason Reason, until time.Time) {
 	switch {
 	case misfit(f.Deployed.KubernetesVersion, t.releases[member.To.SHA256]) != "":
 		return ReasonIncompatibleVersion, time.Time{}
-	case slices.Contains(t.in.Cells[member.Cell].Unpublished, member.To.SHA256):
-		return ReasonUnpublished, time.Time{}
+	case slices.Contains(t.in.Cells[member.Cell].Unusable, member.To.SHA256):
+		return ReasonReleaseUnusable, time.Time{}
 	case f.Busy:
 		return ReasonBusy, time.Time{}
 	case f.Unready:
@@ -409,7 +410,7 @@ func (t *ticking) withdraw() {
 			if reason, until = f.hold(t.freezes, t.now); reason == "" && f.Opening != nil {
 				until = f.Opening.Closes
 			}
-			t.lookAt(until)
+			t.tickBy(until)
 		}
 		if reason != "" || t.r.Ending != "" {
 			t.set(m, Withdrawing, "")
@@ -450,7 +451,7 @@ func (t *ticking) start() {
 			if reason != "" {
 				t.set(m, Waiting, reason)
 				m.Until = until
-				t.lookAt(until)
+				t.tickBy(until)
 				continue
 			}
 			t.begin(i, m)
@@ -482,7 +483,7 @@ func (t *ticking) begin(i int, m *MemberRun) {
 	m.Started, m.Begun, m.Back, m.Check = t.now, false, false, ""
 	m.Look, m.Well, m.Unwell, m.Good, m.Regressed = time.Time{}, time.Time{}, time.Time{}, time.Time{}, time.Time{}
 	t.set(m, Started, "")
-	t.lookAt(t.now.Add(time.Duration(t.p.Stages[i].Deadline)))
+	t.tickBy(t.now.Add(time.Duration(t.p.Stages[i].Deadline)))
 	if s := &t.r.Stages[i]; s.Began.IsZero() {
 		s.Began = t.now
 	}
@@ -570,7 +571,7 @@ func (t *ticking) conclude() {
 			return
 		}
 		if limit := m.Since.Add(longWait); t.now.Before(limit) {
-			t.lookAt(limit)
+			t.tickBy(limit)
 		} else {
 			m.Noticed = true
 		}

@@ -376,8 +376,8 @@ func TestTickWaitsForClusters(t *testing.T) {
 			s.see("b", func(f *rollout.Fact) { f.Deployed.KubernetesVersion = "1.38" })
 		}},
 		rollout.ReasonUnreported: {change: func(s *story) { delete(s.in.Facts, "b") }},
-		rollout.ReasonUnpublished: {change: func(s *story) {
-			s.in.Cells["local"] = rollout.Cell{Unpublished: []string{sha('b')}}
+		rollout.ReasonReleaseUnusable: {change: func(s *story) {
+			s.in.Cells["local"] = rollout.Cell{Unusable: []string{sha('b')}}
 		}},
 		rollout.ReasonCellLimit: {change: func(s *story) { s.in.Cells["local"] = rollout.Cell{Limit: 3, Others: 3} }},
 		rollout.ReasonFreeze:    {func(s *story) { s.in.Freezes = []api.Freeze{freeze} }, later},

@@ -119,13 +119,14 @@ func (s *Status) bound(n Node) {
 	s.Nodes[slices.IndexFunc(s.Nodes, alike)].More += more
 }
 
-// Drains reports whether the status has an entry about the drain of an instance.
-func (s *Status) Drains(instance string) bool {
+// HasDrain reports whether the status has an entry about the drain of an instance.
+func (s *Status) HasDrain(instance string) bool {
 	return slices.ContainsFunc(s.Nodes, func(n Node) bool { return n.Instance == instance && n.State != NodeNotJoined })
 }
 
-// Drained removes the entry about a drain. The entry of an instance that did not join stays, because that is why the instance is drained.
-func (s *Status) Drained(instance string) {
+// RemoveDrain removes the entry about a drain. The entry of an instance that did not join stays, because that is why the instance is
+// drained.
+func (s *Status) RemoveDrain(instance string) {
 	s.Nodes = slices.DeleteFunc(slices.Clone(s.Nodes), func(n Node) bool { return n.Instance == instance && n.State != NodeNotJoined })
 	s.MentionDrains()
 }

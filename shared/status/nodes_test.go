@@ -17,9 +17,9 @@ func TestNodeSince(t *testing.T) {
 	require.Equal(t, []Node{{Instance: "i-1", Pool: "a", State: NodeDraining, Message: "1 pod", Since: noon}}, s.Nodes)
 	s.SetNode(Node{Instance: "i-1", Pool: "a", State: NodeBlocked}, evening)
 	require.Equal(t, evening, s.Nodes[0].Since)
-	require.True(t, s.Drains("i-1"))
+	require.True(t, s.HasDrain("i-1"))
 	s.RemoveNode("i-1")
-	require.False(t, s.Drains("i-1"))
+	require.False(t, s.HasDrain("i-1"))
 	s.RemoveNode("i-1")
 }
 
@@ -76,10 +76,10 @@ func TestDrainRemovesOnlyDrainStates(t *testing.T) {
 	now := time.Now()
 	s.SetNode(Node{Instance: "i-1", State: NodeNotJoined}, now)
 	s.SetNode(Node{Instance: "i-2", State: NodeBlocked}, now)
-	require.False(t, s.Drains("i-1"))
-	require.True(t, s.Drains("i-2"))
-	s.Drained("i-1")
-	s.Drained("i-2")
+	require.False(t, s.HasDrain("i-1"))
+	require.True(t, s.HasDrain("i-2"))
+	s.RemoveDrain("i-1")
+	s.RemoveDrain("i-2")
 	require.Len(t, s.Nodes, 1)
 	require.Equal(t, "i-1", s.Nodes[0].Instance)
 }

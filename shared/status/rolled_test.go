@@ -19,7 +19,7 @@ func TestReadyNamesTheDrainsOfARoll(t *testing.T) {
 	require.True(t, s.DrainsRoll())
 	s.SetNode(Node{Instance: "i-old", Name: "old", Pool: "a", State: NodeBlocked}, evening)
 	require.Equal(t, AsSpecified+ButDrains+"i-old2 of pool a is Draining, old of pool a is Blocked", s.Message)
-	s.Drained("i-old")
+	s.RemoveDrain("i-old")
 	require.Equal(t, AsSpecified+ButDrains+"i-old2 of pool a is Draining", s.Message)
 	s.RemoveNode("i-old2")
 	require.Equal(t, AsSpecified, s.Message)

@@ -128,8 +128,8 @@ func (s *Status) RetryUnreported(execution string) *time.Time {
 	return s.RetryAt
 }
 
-// Reached records that no change is left: the plan, the instances that did not join, and the drift that planning found are removed.
-func (s *Status) Reached(now time.Time) {
+// RecordConverged records that no change is left: the plan, the instances that did not join, and the drift that planning found are removed.
+func (s *Status) RecordConverged(now time.Time) {
 	s.Plan = nil
 	s.ClearNotJoined()
 	s.ClearDrift(now)

@@ -263,7 +263,7 @@ func TestBeginAndFail(t *testing.T) {
 					Type: InSync, Status: "False", Reason: ReasonDrifted, Message: "stack network\nnode i-3",
 				}),
 			},
-			func(s *Status) { s.Reached(noon) },
+			func(s *Status) { s.RecordConverged(noon) },
 			Status{
 				Phase: Converging, Nodes: []Node{{Instance: "i-2", State: NodeDraining}},
 				Conditions: conditions(Condition{Type: InSync, Status: "False", Reason: ReasonDrifted, Message: "node i-3"}),
@@ -274,7 +274,7 @@ func TestBeginAndFail(t *testing.T) {
 				Drift:      []string{"stack network"},
 				Conditions: conditions(Condition{Type: InSync, Status: "False", Reason: ReasonDrifted, Message: "stack network"}),
 			},
-			func(s *Status) { s.Reached(noon) },
+			func(s *Status) { s.RecordConverged(noon) },
 			Status{Nodes: []Node(nil), Conditions: conditions(condition(InSync, "True", ReasonInSync, ""))},
 		},
 	} {

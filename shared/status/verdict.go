@@ -69,7 +69,7 @@ func (v *Verdict) Apply(s *Status, now time.Time) {
 	}
 	switch converged := s.Condition(Converged); {
 	case v.Phase == Ready || v.upgrade != nil:
-		s.Reached(now)
+		s.RecordConverged(now)
 	case v.spec && converged != nil && converged.Status == "True":
 		s.Phase, s.Message = Ready, unusedSpecPrefix+v.Message
 	case v.spec:

@@ -403,15 +403,15 @@ func TestVerdictConditions(t *testing.T) {
 	m, s, n := notifyingState()
 	notified := 0
 	n.release = func() error { notified++; return nil }
-	require.NoError(t, s.SetVerdict(t.Context(), "r1", status.ReleaseStatus{}))
+	require.NoError(t, s.SetReleaseStatus(t.Context(), "r1", status.ReleaseStatus{}))
 	require.Empty(t, m.Keys(), "an unknown release that is absent")
-	require.NoError(t, s.SetVerdict(t.Context(), "r1", status.ReleaseStatus{Version: "v1"}))
+	require.NoError(t, s.SetReleaseStatus(t.Context(), "r1", status.ReleaseStatus{Version: "v1"}))
 	writes := m.Written()
-	require.NoError(t, s.SetVerdict(t.Context(), "r1", status.ReleaseStatus{Version: "v1"}))
+	require.NoError(t, s.SetReleaseStatus(t.Context(), "r1", status.ReleaseStatus{Version: "v1"}))
 	require.Equal(t, writes, m.Written(), "the same again")
-	require.NoError(t, s.SetVerdict(t.Context(), "r1", status.ReleaseStatus{}), "a known release is deleted")
+	require.NoError(t, s.SetReleaseStatus(t.Context(), "r1", status.ReleaseStatus{}), "a known release is deleted")
 	require.Equal(t, 2, notified)
-	verdict, err := s.Verdict(t.Context(), "r1")
+	verdict, err := s.ReleaseStatus(t.Context(), "r1")
 	require.NoError(t, err)
 	require.Equal(t, status.ReleaseStatus{UpdatedAt: time.Unix(1000, 0).UTC()}, verdict.Status)
 	m.OnCall = func(call storetest.Call) error {
@@ -420,13 +420,13 @@ func TestVerdictConditions(t *testing.T) {
 		}
 		return nil
 	}
-	require.ErrorIs(t, s.SetVerdict(t.Context(), "r1", status.ReleaseStatus{Version: "v2"}), store.ErrConflict)
+	require.ErrorIs(t, s.SetReleaseStatus(t.Context(), "r1", status.ReleaseStatus{Version: "v2"}), store.ErrConflict)
 	m.OnCall = nil
 	n.release = func() error { return errors.New("the topic refused") }
 	writes = m.Written()
-	require.ErrorContains(t, s.SetVerdict(t.Context(), "r1", status.ReleaseStatus{Version: "v2"}), "the topic refused")
+	require.ErrorContains(t, s.SetReleaseStatus(t.Context(), "r1", status.ReleaseStatus{Version: "v2"}), "the topic refused")
 	require.Equal(t, writes, m.Written())
 	m.Refuse("Get", "AccessDenied")
-	require.Equal(t, "AccessDenied", fault.Code(s.SetVerdict(t.Context(), "r1", status.ReleaseStatus{Version: "v2"})))
+	require.Equal(t, "AccessDenied", fault.Code(s.SetReleaseStatus(t.Context(), "r1", status.ReleaseStatus{Version: "v2"})))
 	require.Empty(t, m.Unconditional())
 }

@@ -11,16 +11,16 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// Verdict reads the verdict on a release. Without one it returns ErrNotFound.
-func (s *State) Verdict(ctx context.Context, name string) (*status.Release, error) {
+// ReleaseStatus reads the verdict on a release. Without one it returns ErrNotFound.
+func (s *State) ReleaseStatus(ctx context.Context, name string) (*status.Release, error) {
 	r := status.NewRelease(name)
 	_, err := s.GetJSON(ctx, names.ReleaseStatus(name), r)
 	return r, err
 }
 
-// SetVerdict writes a verdict on a release. It writes nothing if the verdict is the same, or if it reports the absence of
+// SetReleaseStatus writes a verdict on a release. It writes nothing if the verdict is the same, or if it reports the absence of
 // a release that has none. If another writer was first, it returns ErrConflict.
-func (s *State) SetVerdict(ctx context.Context, name string, verdict status.ReleaseStatus) error {
+func (s *State) SetReleaseStatus(ctx context.Context, name string, verdict status.ReleaseStatus) error {
 	r, old := status.NewRelease(name), status.NewRelease(name)
 	etag, err := s.GetJSON(ctx, names.ReleaseStatus(name), old)
 	if err != nil && !errors.Is(err, ErrNotFound) {

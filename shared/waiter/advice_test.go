@@ -75,9 +75,9 @@ func TestAdviceOfUpgradeStep(t *testing.T) {
 	}, true))
 	require.Contains(t, advice("drover-demo-control-plane", ends, stack.Failure{Reason: "no"}, false), "run drover converge demo:")
 	arn := "arn:aws:states:eu-central-1:1:execution:drover-converge:"
-	require.True(t, names.MakesUpgrade("demo", arn+names.UpgradeExecution("demo", "x", 1, 0)))
-	require.False(t, names.MakesUpgrade("demo", arn+names.ConvergeExecution("demo", "v", "")))
-	require.False(t, names.MakesUpgrade("demo-upgrade", arn+names.ConvergeExecution("demo-upgrade", "v", "")))
+	require.True(t, names.IsUpgradeStep("demo", arn+names.UpgradeStepExecution("demo", "x", 1, 0)))
+	require.False(t, names.IsUpgradeStep("demo", arn+names.ConvergeExecution("demo", "v", "")))
+	require.False(t, names.IsUpgradeStep("demo-upgrade", arn+names.ConvergeExecution("demo-upgrade", "v", "")))
 }
 
 // The reasons are from AWS's pages about failed launches.

@@ -142,7 +142,7 @@ func (r *Resumer) Resume(ctx context.Context, w store.Waiter, report status.Stac
 		}
 		result.Error = fault.Name(&fault.StackFailed{})
 		result.Cause = fmt.Sprintf("stack %s is %s: %s%s", w.StackName, stackStatus, failure, refused) + advice(w.StackName, stackStatus,
-			failure, names.MakesUpgrade(w.Cluster, w.Execution))
+			failure, names.IsUpgradeStep(w.Cluster, w.Execution))
 	}
 	err := r.State.UpdateStatus(ctx, w.Cluster, func(s *status.Status) {
 		pool, ok := strings.CutPrefix(w.Stack, names.PoolPrefix)

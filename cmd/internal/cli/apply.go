@@ -174,7 +174,7 @@ type (
 		Get(ctx context.Context, key string, limit int64) (store.Object, error)
 	}
 	verdicts interface {
-		Verdict(ctx context.Context, release string) (*status.Release, error)
+		ReleaseStatus(ctx context.Context, release string) (*status.Release, error)
 	}
 )
 
@@ -211,7 +211,7 @@ func pollVerdict(ctx context.Context, specs uploads, state verdicts, m manifest,
 		}
 		*version = uploaded.Version
 	}
-	verdict, err := state.Verdict(ctx, m.name)
+	verdict, err := state.ReleaseStatus(ctx, m.name)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, nil
 	}

@@ -30,11 +30,11 @@ func (f *failingReads) Get(ctx context.Context, key string, limit int64) (store.
 	return f.uploads.Get(ctx, key, limit)
 }
 
-func (f *failingReads) Verdict(ctx context.Context, release string) (*status.Release, error) {
+func (f *failingReads) ReleaseStatus(ctx context.Context, release string) (*status.Release, error) {
 	if f.fails() {
 		return nil, errReset
 	}
-	return f.verdicts.Verdict(ctx, release)
+	return f.verdicts.ReleaseStatus(ctx, release)
 }
 
 func TestAwaitVerdict(t *testing.T) {
@@ -48,7 +48,7 @@ func TestAwaitVerdict(t *testing.T) {
 			version := specs.Upload(m.key, content)
 			state := store.NewState(storetest.NewBucket("state"), store.Silent, time.Now)
 			time.AfterFunc(70*time.Second, func() {
-				require.NoError(t, state.SetVerdict(t.Context(), m.name, status.ReleaseStatus{Version: version, Usable: true}))
+				require.NoError(t, state.SetReleaseStatus(t.Context(), m.name, status.ReleaseStatus{Version: version, Usable: true}))
 			})
 			from := time.Now().Add(after)
 			reads := &failingReads{specs, state, from, from.Add(outage)}

@@ -19,12 +19,12 @@ func TestClusterOfExecution(t *testing.T) {
 	for name, want := range map[string]string{
 		names.ConvergeExecution("demo", "v1", ""):               "demo",
 		names.ConvergeExecution("demo-2", "v1", ""):             "demo-2",
-		names.AgainExecution("demo", "v1", "stopped"):           "demo",
+		names.RetryExecution("demo", "v1", "stopped"):           "demo",
 		names.DueExecution("demo", at):                          "demo",
-		names.UpgradeStart("demo", "key", 1, at):                "demo",
-		names.UpgradeExecution("demo", "leader", 1, 2):          "demo",
+		names.UpgradeExecution("demo", "key", 1, at):            "demo",
+		names.UpgradeStepExecution("demo", "leader", 1, 2):      "demo",
 		"0b3c6f5e-2f0a-4a6e-9c55-0123456789ab":                  "",
-		names.AgainExecution(strings.Repeat("a", 60), "v1", ""): "",
+		names.RetryExecution(strings.Repeat("a", 60), "v1", ""): "",
 	} {
 		t.Run(name, func(t *testing.T) {
 			cluster, ok := clusterOfExecution(machineConverge, name)

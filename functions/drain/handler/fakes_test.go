@@ -56,9 +56,9 @@ type world struct {
 	policy                   drain.Policy
 	deadline                 time.Duration
 
-	pools                                        map[string]events.Pool // by group
-	groups, states                               map[string]string      // by instance
-	waiting                                      map[string]bool        // at the hook, by instance
+	pools                                        map[string]events.HookMetadata // by group
+	groups, states                               map[string]string              // by instance
+	waiting                                      map[string]bool                // at the hook, by instance
 	poolErr, stateErr, heartbeatErr, completeErr error
 	heartbeats                                   int
 	completed                                    []string
@@ -73,7 +73,7 @@ func newWorld(t *testing.T) *world {
 		objects: storetest.NewBucket("state"), report: drain.Report{Outcome: drain.Done},
 		nodes: map[string]string{"i-1": "n1"}, waiting: map[string]bool{"i-1": true}, states: map[string]string{"i-1": pool.InService},
 		groups: map[string]string{"i-1": group, "i-web": "web"},
-		pools:  map[string]events.Pool{group: {Cluster: "demo", Pool: "workers", Drain: &policy}},
+		pools:  map[string]events.HookMetadata{group: {Cluster: "demo", Pool: "workers", Drain: &policy}},
 	}
 	w.state = store.NewState(w.objects, store.Silent, func() time.Time { return noon })
 	w.set(t, func(s *status.Status) { s.Phase = status.Ready })
@@ -185,11 +185,11 @@ func (w *world) Restore(ctx context.Context, node string, drained bool) error {
 	return w.restoreErr
 }
 
-func (w *world) PoolOfInstance(ctx context.Context, instance string) (events.Pool, error) {
+func (w *world) PoolOfInstance(ctx context.Context, instance string) (events.HookMetadata, error) {
 	return w.PoolOfGroup(ctx, w.groups[instance])
 }
 
-func (w *world) PoolOfGroup(_ context.Context, group string) (events.Pool, error) {
+func (w *world) PoolOfGroup(_ context.Context, group string) (events.HookMetadata, error) {
 	return w.pools[group], w.poolErr
 }
 

@@ -42,9 +42,9 @@ type Cluster interface {
 
 // Groups is Auto Scaling: a subset of autoscaling.Groups.
 type Groups interface {
-	PoolOfInstance(ctx context.Context, instance string) (events.Pool, error)
+	PoolOfInstance(ctx context.Context, instance string) (events.HookMetadata, error)
 	State(ctx context.Context, instance string) (string, error)
-	PoolOfGroup(ctx context.Context, group string) (events.Pool, error)
+	PoolOfGroup(ctx context.Context, group string) (events.HookMetadata, error)
 	Heartbeat(ctx context.Context, hook events.Lifecycle) (bool, error)
 	Complete(ctx context.Context, hook events.Lifecycle, result pool.HookResult) (bool, error)
 }
@@ -68,7 +68,7 @@ type Handler struct {
 
 // node is the node to drain.
 type node struct {
-	pool           events.Pool
+	pool           events.HookMetadata
 	name, instance string
 	cluster        Cluster
 }
@@ -147,7 +147,7 @@ const (
 )
 
 // policy returns the policy of a pool, shortened for a spot interruption and for the deletion of the cluster.
-func (h *Handler) policy(ctx context.Context, in events.DrainRequest, p events.Pool) drain.Policy {
+func (h *Handler) policy(ctx context.Context, in events.DrainRequest, p events.HookMetadata) drain.Policy {
 	policy := drain.PolicyWithoutPool
 	if p.Drain != nil {
 		policy = *p.Drain
@@ -291,8 +291,8 @@ func (h *Handler) nodeOf(ctx context.Context, n node) (string, error) {
 }
 
 // poolOf returns the pool that the event of a hook names.
-func poolOf(hook *events.Lifecycle) (events.Pool, error) {
-	var pool events.Pool
+func poolOf(hook *events.Lifecycle) (events.HookMetadata, error) {
+	var pool events.HookMetadata
 	if json.Unmarshal([]byte(hook.NotificationMetadata), &pool) != nil || pool.Cluster == "" {
 		return pool, fmt.Errorf("hook %s of %s does not name its pool: %q", hook.LifecycleHookName, hook.AutoScalingGroupName,
 			hook.NotificationMetadata)

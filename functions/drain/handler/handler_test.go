@@ -156,7 +156,7 @@ func TestUnreachableClusterThatIsDeleted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.set(t, func(s *status.Status) { s.Phase = test.phase })
-			w.pools[group] = events.Pool{Cluster: "demo", Pool: "workers", Drain: &test.policy}
+			w.pools[group] = events.HookMetadata{Cluster: "demo", Pool: "workers", Drain: &test.policy}
 			w.findErr = &fault.ClusterUnreachable{Cause: errors.New("Unauthorized")}
 			got, err := w.handle(t, hookSample, func(in *events.DrainRequest) { in.Started = noon.Add(-test.elapsed) })
 			require.NoError(t, err)
@@ -189,7 +189,7 @@ func TestPoolOfTheHook(t *testing.T) {
 		"is that of the event if the group is deleted": {func(w *world) { clear(w.pools) }, ofEvent},
 		"is that of the event if it cannot be read":    {func(w *world) { w.poolErr = errThrottled }, ofEvent},
 		"has drover's own policy if it was created so": {
-			func(w *world) { w.pools[group] = events.Pool{Cluster: "demo", Pool: "workers"} }, drain.PolicyWithoutPool.Timeout,
+			func(w *world) { w.pools[group] = events.HookMetadata{Cluster: "demo", Pool: "workers"} }, drain.PolicyWithoutPool.Timeout,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -280,7 +280,7 @@ func TestDrainByAnOperator(t *testing.T) {
 			says: "i-1 belongs to no pool of cluster prod", does: outcome{},
 		},
 		"refuses a node of another cluster's pool": {
-			world: func(w *world) { w.pools[group] = events.Pool{Cluster: "prod", Pool: "workers"} }, want: events.DrainRefused,
+			world: func(w *world) { w.pools[group] = events.HookMetadata{Cluster: "prod", Pool: "workers"} }, want: events.DrainRefused,
 			says: "i-1 belongs to no pool of cluster demo", does: outcome{},
 		},
 		"refuses a request without a cluster": {

@@ -39,7 +39,7 @@ func TestPolicyOfASpotInterruption(t *testing.T) {
 			in := events.DrainRequest{InstanceAction: test.action, Started: noon.Add(-test.elapsed)}
 			want := policy
 			want.PodGracePeriod, want.LoadBalancerWait = test.wantGrace, test.wantLoadBalancerWait
-			require.Equal(t, want, newWorld(t).handler().policy(t.Context(), in, events.Pool{Cluster: "demo", Drain: &policy}))
+			require.Equal(t, want, newWorld(t).handler().policy(t.Context(), in, events.HookMetadata{Cluster: "demo", Drain: &policy}))
 		})
 	}
 }
@@ -62,7 +62,7 @@ func TestPolicyOfADeletedCluster(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			pool := events.Pool{Cluster: "demo", Drain: &drain.Policy{OnTimeout: c.onTimeout, Timeout: c.timeout}}
+			pool := events.HookMetadata{Cluster: "demo", Drain: &drain.Policy{OnTimeout: c.onTimeout, Timeout: c.timeout}}
 			got := w.handler().policy(t.Context(), events.DrainRequest{}, pool)
 			require.Equal(t, drain.Policy{OnTimeout: c.onTimeout, Timeout: c.timeout}, got, "a cluster that stays")
 			w.set(t, func(s *status.Status) { s.Phase = status.Deleting })

@@ -22,10 +22,10 @@ func (h *Handler) recordProgress(ctx context.Context, n node, result events.Drai
 	}
 	cluster, err := h.State.Status(ctx, n.pool.Cluster)
 	if err == nil {
-		change := func(s *status.Status) { s.Drained(n.instance) }
+		change := func(s *status.Status) { s.RemoveDrain(n.instance) }
 		if result.Outcome == drain.Remaining {
 			change = func(s *status.Status) { s.SetNode(nodeStatus(n, result), h.Now()) }
-		} else if !cluster.Status.Drains(n.instance) {
+		} else if !cluster.Status.HasDrain(n.instance) {
 			return
 		}
 		err = h.State.UpdateStatus(ctx, n.pool.Cluster, change)

@@ -24,7 +24,7 @@ func logs(t *testing.T) *bytes.Buffer {
 	return &log
 }
 
-var drainedNode = node{pool: events.Pool{Cluster: "demo", Pool: "workers"}, name: "n1", instance: "i-1"}
+var drainedNode = node{pool: events.HookMetadata{Cluster: "demo", Pool: "workers"}, name: "n1", instance: "i-1"}
 
 // The state of a node at the end of a slice. It is Blocked if no pod leaves.
 func TestNodeStatus(t *testing.T) {

@@ -410,7 +410,7 @@ func (c *call) usable(ctx context.Context) (usable []string, err error) {
 
 // isReleaseRefused reports whether the newest verdict on a release is negative and about this content.
 func (c *call) isReleaseRefused(ctx context.Context, release rollout.ReleaseRef) (bool, error) {
-	verdict, err := c.State.Verdict(ctx, release.Name)
+	verdict, err := c.State.ReleaseStatus(ctx, release.Name)
 	if errors.Is(err, store.ErrNotFound) {
 		return false, nil
 	}

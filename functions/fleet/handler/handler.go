@@ -50,7 +50,7 @@ type State interface {
 	PutCellFreezes(ctx context.Context, freezes *rollout.CellFreezes, etag string) error
 	Looks(ctx context.Context) (*rollout.Looks, error)
 	Status(ctx context.Context, cluster string) (*status.Cluster, error)
-	Verdict(ctx context.Context, release string) (*status.Release, error)
+	ReleaseStatus(ctx context.Context, release string) (*status.Release, error)
 	Upgrade(ctx context.Context, cluster string) (*upgrade.Record, string, error)
 	AddDue(ctx context.Context, cluster string, at time.Time) error
 	Holder(ctx context.Context, cluster string, running func(ctx context.Context, execution string) (bool, error)) (execution string,

@@ -72,7 +72,7 @@ type Handler struct {
 type call struct {
 	*Handler
 	in   events.JoinRequest
-	pool events.Pool
+	pool events.HookMetadata
 	// cluster is nil until open.
 	cluster Cluster
 	// completed reports whether this call has completed the launch hook.

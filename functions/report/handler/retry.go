@@ -55,7 +55,7 @@ func (h *Handler) secondsUntilRetry(ctx context.Context, in events.ReportRequest
 // quickRetries returns the pauses before the first retries, if every failure may pass within minutes. A step of an upgrade is never retried
 // quickly: its first failure stops the upgrade.
 func quickRetries(in events.ReportRequest) []time.Duration {
-	if names.MakesUpgrade(in.Cluster, in.Execution) {
+	if names.IsUpgradeStep(in.Cluster, in.Execution) {
 		return nil
 	}
 	pauses := backoff.QuickRetries

@@ -28,7 +28,7 @@ func (h *Handler) record(ctx context.Context, in events.ReportRequest, v *verdic
 		*v = original // a conflict repeats this function; the first call may have added instances to the message
 		switch recorded = !isSuperseded(in, s); {
 		case recorded && outdated && in.Plan.Outcome == events.OutcomeUnchanged:
-			s.Reached(h.Now())
+			s.RecordConverged(h.Now())
 		case recorded && !outdated:
 			v.nameInstances(in, s)
 			v.execution, v.try = in.Execution, in.Try

@@ -56,7 +56,7 @@ func TestRun(t *testing.T) {
 	require.Empty(t, f.assignedDocument().Sections["next"].Claims)
 	require.Equal(t, rollout.StatusCurrent, f.status("next").State)
 	require.Equal(t, []rollout.Event{
-		rollout.EventPlanned, rollout.EventStarted, rollout.EventStageBegan, rollout.EventStagePassed, rollout.EventNeedApproval,
+		rollout.EventPlanned, rollout.EventStarted, rollout.EventStageBegan, rollout.EventStagePassed, rollout.EventNeedsApproval,
 		rollout.EventStageBegan, rollout.EventStagePassed, rollout.EventEnded,
 	}, f.events())
 	require.Empty(t, f.objects.Unconditional())
@@ -395,7 +395,7 @@ func TestGates(t *testing.T) {
 		report.Usable = nil
 		require.NoError(t, f.state.PutCellReport(t.Context(), cell, report, etag))
 		f.decide("go", api.VerbStart, "")
-		require.Equal(t, []string{"a Waiting Unpublished"}, f.members("next"))
+		require.Equal(t, []string{"a Waiting ReleaseUnusable"}, f.members("next"))
 		require.Len(t, f.assignedDocument().Sections["next"].Releases, 1, "so that the cell checks it")
 	})
 	t.Run("a cell at its limit starts nothing", func(t *testing.T) {

@@ -278,7 +278,7 @@ func (e *evaluation) inputs(ctx context.Context, p *rollout.Plan, run *rollout.R
 	}
 	for _, r := range p.Subject.Releases {
 		if !usable[r.SHA256] {
-			cell.Unpublished = append(cell.Unpublished, r.SHA256)
+			cell.Unusable = append(cell.Unusable, r.SHA256)
 		}
 	}
 	in.Cells[rollout.OnlyCell] = cell

@@ -29,7 +29,7 @@ func (r *auditRun) checkScheduledUpgrade(ctx context.Context, cluster string, s 
 	case r.starts.Add(1) > maxStarts: // the next audit does it
 		return nil
 	}
-	name := names.UpgradeStart(cluster, names.EarlyCheckKey(u.Origin, u.To, *u.At), 0, r.now)
+	name := names.UpgradeExecution(cluster, names.EarlyCheckKey(u.Origin, u.To, *u.At), 0, r.now)
 	return r.Upgrade.Start(ctx, name, events.Upgrade{
 		Cluster: cluster, Release: u.To, KubernetesVersion: u.ToVersion, Origin: u.Origin, CheckOnly: true,
 	})

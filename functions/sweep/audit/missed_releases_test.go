@@ -44,7 +44,7 @@ func (p publishedSpecs) Get(_ context.Context, key string, _ int64) (store.Objec
 }
 
 type publishedState struct {
-	Verdicts
+	ReleaseStatuses
 	releaseFixture
 }
 
@@ -52,7 +52,7 @@ func (p publishedState) List(_ context.Context, prefix string) ([]store.Entry, e
 	return p.Listed[prefix], p.Failing["list verdicts"]
 }
 
-func (p publishedState) Verdict(_ context.Context, release string) (*status.Release, error) {
+func (p publishedState) ReleaseStatus(_ context.Context, release string) (*status.Release, error) {
 	if err := p.Did("read %s", release); err != nil {
 		return &status.Release{}, err
 	}
@@ -170,7 +170,7 @@ func TestAuditChecksReleases(t *testing.T) {
 func releasesOf(s *sweeptest.Account, specs, verdicts []store.Entry, versions map[string]string) Releases {
 	p := releaseFixture{s, sweeptest.Listed{names.ReleaseSpecs: specs, names.ReleaseStatuses: verdicts}, versions}
 	return Releases{
-		Specs: publishedSpecs{releaseFixture: p}, State: publishedState{releaseFixture: p}, Publish: publisher{s}, Cache: &ReleaseCache{},
+		Specs: publishedSpecs{releaseFixture: p}, State: publishedState{releaseFixture: p}, Checker: publisher{s}, Cache: &ReleaseCache{},
 		EventGrace: 5 * time.Minute, Now: func() time.Time { return noon },
 	}
 }

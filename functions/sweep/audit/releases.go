@@ -19,8 +19,8 @@ import (
 // It costs two listings, and two small reads of each release whose verdict may be about another upload.
 type Releases struct {
 	Specs   work.SpecLister
-	State   Verdicts
-	Publish Publisher
+	State   ReleaseStatuses
+	Checker ReleaseChecker
 	// Cache is kept between audits.
 	Cache *ReleaseCache
 	// EventGrace is the age from which an upload without an event counts as missed.
@@ -28,14 +28,14 @@ type Releases struct {
 	Now        func() time.Time
 }
 
-// Verdicts holds the verdicts about releases: a subset of store.State.
-type Verdicts interface {
+// ReleaseStatuses holds the statuses of releases: a subset of store.State.
+type ReleaseStatuses interface {
 	List(ctx context.Context, prefix string) ([]store.Entry, error)
-	Verdict(ctx context.Context, release string) (*status.Release, error)
+	ReleaseStatus(ctx context.Context, release string) (*status.Release, error)
 }
 
-// Publisher checks a release whose event was lost: releases.Checker.
-type Publisher interface {
+// ReleaseChecker checks a release whose event was lost: releases.Checker.
+type ReleaseChecker interface {
 	Check(ctx context.Context, release string) error
 }
 
@@ -112,7 +112,7 @@ func (c *ReleaseCache) add(release string, spec, verdict store.Entry) {
 
 // checkIfStale checks a release, unless its verdict is about the newest upload. It reports whether that is so.
 func (p Releases) checkIfStale(ctx context.Context, release string) (current bool, err error) {
-	verdict, err := p.State.Verdict(ctx, release)
+	verdict, err := p.State.ReleaseStatus(ctx, release)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return false, err
 	}
@@ -124,5 +124,5 @@ func (p Releases) checkIfStale(ctx context.Context, release string) (current boo
 		return true, nil
 	}
 	logging.From(ctx).Warn("release event lost", "release", release)
-	return false, p.Publish.Check(ctx, release)
+	return false, p.Checker.Check(ctx, release)
 }

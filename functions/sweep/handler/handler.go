@@ -27,7 +27,7 @@ type State interface {
 	passes.DueState
 	passes.FleetState
 	audit.State
-	audit.Verdicts
+	audit.ReleaseStatuses
 	audit.UnreadUploads
 }
 
@@ -78,9 +78,9 @@ type Handler struct {
 	Upgrade             work.Upgrader
 	JoinNode, DrainNode passes.Machine
 	// Resumer, Admit and Publish handle what lost events were about.
-	Resumer Resumer
-	Admit   work.Admitter
-	Publish audit.Publisher
+	Resumer  Resumer
+	Admit    work.Admitter
+	Releases audit.ReleaseChecker
 	// Fleet starts the function fleet. Cell is that of this deployment; without it, there are no rollouts.
 	Fleet passes.FleetFunctions
 	Cell  string
@@ -134,7 +134,7 @@ func (h *Handler) Handle(ctx context.Context, in events.Sweep) (struct{}, error)
 // next sweep starts the clusters whose channel moved.
 func (h *Handler) audit() []pass {
 	releases := audit.Releases{
-		Specs: h.Specs, State: h.State, Publish: h.Publish, Cache: &h.caches.releases, EventGrace: h.EventGrace, Now: h.Now,
+		Specs: h.Specs, State: h.State, Checker: h.Releases, Cache: &h.caches.releases, EventGrace: h.EventGrace, Now: h.Now,
 	}
 	unread := audit.Unread{Specs: h.Specs, State: h.State, Cache: &h.caches.unread, Now: h.Now}
 	return []pass{

@@ -69,7 +69,7 @@ func (p EndedExecutions) Handle(ctx context.Context, ended events.ExecutionStatu
 	if lease.Execution == ended.ExecutionARN {
 		return p.release(ctx, cluster)
 	}
-	if ended.Status == events.ExecutionFailed || names.MakesUpgrade(cluster, ended.ExecutionARN) {
+	if ended.Status == events.ExecutionFailed || names.IsUpgradeStep(cluster, ended.ExecutionARN) {
 		return nil
 	}
 	document, err := p.State.Status(ctx, cluster)
@@ -135,7 +135,7 @@ func (p EndedExecutions) release(ctx context.Context, cluster string) error {
 // are documents. The execution of an upgrade's step has no successor: the upgrade continues, see UpgradeEnder.
 func (p EndedExecutions) resume(ctx context.Context, cluster, execution string) error {
 	logging.From(ctx).Info("execution ended with the removal of drover", "cluster", cluster, "execution", execution)
-	if !names.MakesUpgrade(cluster, execution) {
+	if !names.IsUpgradeStep(cluster, execution) {
 		if err := p.Executions.Converge(ctx, cluster, "", execution); err != nil {
 			return err
 		}

@@ -39,7 +39,7 @@ func (e UpgradeEnder) End(ctx context.Context, cluster, execution string) error 
 	}
 	logging.From(ctx).Warn("upgrade ended without a report", "cluster", cluster, "execution", execution, "removed", removed)
 	at := e.Now().UTC().Truncate(backoff.SweepPeriod)
-	name := names.UpgradeStart(cluster, names.EndedKey(execution, at), 0, at)
+	name := names.UpgradeExecution(cluster, names.EndedKey(execution, at), 0, at)
 	return e.Upgrade.Start(ctx, name, input)
 }
 

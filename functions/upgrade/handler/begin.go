@@ -80,6 +80,6 @@ func (c *call) startStep(ctx context.Context) (events.UpgradeResult, error) {
 	}
 	return events.UpgradeResult{
 		Outcome: events.UpgradeGo, Message: route.StepName(s), Kind: string(s.Kind),
-		Name: names.UpgradeExecution(c.in.Cluster, c.record.Execution, c.record.Step, c.record.Try),
+		Name: names.UpgradeStepExecution(c.in.Cluster, c.record.Execution, c.record.Step, c.record.Try),
 	}, c.recordProgress(ctx, nil, route.StepName(s))
 }

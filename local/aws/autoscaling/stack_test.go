@@ -220,7 +220,7 @@ func TestParametersOfAnUpdateHoldForIt(t *testing.T) {
 		out         int
 		suspended   int
 	}{
-		"surge 2 of a group at its greatest size": {
+		"surge 2 of a group at its maximum size": {
 			policy: rollingPolicy, given: map[string]string{"Max": "6", "Least": "4", "Batch": "2"}, least: 4, most: 6, out: 2, suspended: 5,
 		},
 		"one may be out": {
@@ -278,7 +278,7 @@ func failsAfter(n int, image string) func(int, string) string {
 
 // A rollback uses the stack's previous policy, parameters and maximum size. It replaces only the instances that the update launched.
 func TestRollbackGoesByWhatWas(t *testing.T) {
-	t.Run("rolling, the first new instance fails, the greatest size having been raised before", func(t *testing.T) {
+	t.Run("rolling, the first new instance fails, the maximum size having been raised before", func(t *testing.T) {
 		runStack(t, rollingPolicy, func(p *inStack) {
 			old := p.ids()
 			require.Equal(p, "UPDATE_COMPLETE", p.change(map[string]string{"Max": "6", "Least": "4", "Batch": "2"}))
@@ -291,7 +291,7 @@ func TestRollbackGoesByWhatWas(t *testing.T) {
 			require.Equal(p, []int{4, 6, 6}, []int{p.groups[0].min, p.groups[0].desired, p.groups[0].max})
 		})
 	})
-	t.Run("rolling, the update itself had raised the greatest size", func(t *testing.T) {
+	t.Run("rolling, the update itself had raised the maximum size", func(t *testing.T) {
 		runStack(t, rollingPolicy, func(p *inStack) {
 			p.joins = failsAfter(0, newImage)
 			require.Equal(p, "UPDATE_ROLLBACK_COMPLETE", p.change(map[string]string{"Max": "6", "Least": "4", "Batch": "2", "Image": newImage}))

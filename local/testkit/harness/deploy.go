@@ -1,6 +1,6 @@
 package harness
 
-// The resources of drover's own stack that the functions need: buckets, topic, roles and state machines.
+// The resources of drover's own two stacks that the functions need: buckets, topic, roles and state machines.
 
 import (
 	"bytes"

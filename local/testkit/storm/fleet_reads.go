@@ -256,7 +256,7 @@ func (r *fleetReads) inputs(p *rollout.Plan) rollout.Inputs {
 	}
 	for _, release := range p.Subject.Releases {
 		if !usable[release.SHA256] {
-			c.Unpublished = append(c.Unpublished, release.SHA256)
+			c.Unusable = append(c.Unusable, release.SHA256)
 		}
 	}
 	in.Cells = map[string]rollout.Cell{rollout.OnlyCell: c}

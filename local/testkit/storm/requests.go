@@ -94,7 +94,7 @@ func (w *world) upgradeAnswer(r request, x states.Execution) {
 	record, _, err := w.State().Upgrade(context.Background(), r.cluster)
 	w.check(2, err != nil || record == nil || record.Execution != r.execution, "%s: the upgrade %s is answered with %s, and recorded",
 		r.cluster, x.Name, answer.Outcome)
-	step := names.UpgradeExecution(r.cluster, r.execution, 0, 0)
+	step := names.UpgradeStepExecution(r.cluster, r.execution, 0, 0)
 	step = strings.TrimSuffix(step, "-0-0")
 	for _, other := range w.States.Executions() {
 		w.check(2, !strings.HasPrefix(other.Name, step), "%s: the upgrade %s is answered with %s, and began step %s", r.cluster, x.Name,

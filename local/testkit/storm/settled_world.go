@@ -60,7 +60,7 @@ func (w *world) final(clusters []string) {
 // unjudgedRelease returns a release without a verdict on its current content, or "".
 func (w *world) unjudgedRelease() string {
 	for _, name := range slices.Sorted(maps.Keys(w.released)) {
-		verdict, err := w.State().Verdict(context.Background(), name)
+		verdict, err := w.State().ReleaseStatus(context.Background(), name)
 		if err != nil || !verdict.Status.Usable || verdict.Status.Version != w.released[name] {
 			return fmt.Sprintf("the verdict on release %s is not about what is there: %+v %v", name, verdict.Status, err)
 		}

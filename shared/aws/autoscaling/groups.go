@@ -78,10 +78,10 @@ func (g *Groups) Heartbeat(ctx context.Context, hook events.Lifecycle) (waited b
 }
 
 // PoolOfInstance returns the pool of an instance, as deployed. It is empty if the instance belongs to no pool of drover.
-func (g *Groups) PoolOfInstance(ctx context.Context, instance string) (events.Pool, error) {
+func (g *Groups) PoolOfInstance(ctx context.Context, instance string) (events.HookMetadata, error) {
 	group, err := g.groupOf(ctx, instance)
 	if err != nil || !strings.HasPrefix(group, names.Prefix) {
-		return events.Pool{}, err
+		return events.HookMetadata{}, err
 	}
 	return g.PoolOfGroup(ctx, group)
 }
@@ -99,8 +99,8 @@ func (g *Groups) groupOf(ctx context.Context, instance string) (string, error) {
 }
 
 // PoolOfGroup reads a group's pool from its terminate hook, as deployed. It is empty if there is no such hook or group.
-func (g *Groups) PoolOfGroup(ctx context.Context, group string) (events.Pool, error) {
-	var deployed events.Pool
+func (g *Groups) PoolOfGroup(ctx context.Context, group string) (events.HookMetadata, error) {
+	var deployed events.HookMetadata
 	out, err := g.client.DescribeLifecycleHooks(ctx, &autoscaling.DescribeLifecycleHooksInput{
 		AutoScalingGroupName: &group, LifecycleHookNames: []string{pool.TerminateHook},
 	})
@@ -112,7 +112,7 @@ func (g *Groups) PoolOfGroup(ctx context.Context, group string) (events.Pool, er
 	}
 	for _, hook := range out.LifecycleHooks {
 		if err := json.Unmarshal([]byte(aws.ToString(hook.NotificationMetadata)), &deployed); err != nil {
-			return events.Pool{}, fmt.Errorf("hook %s of %s does not name its pool: %q", pool.TerminateHook, group,
+			return events.HookMetadata{}, fmt.Errorf("hook %s of %s does not name its pool: %q", pool.TerminateHook, group,
 				aws.ToString(hook.NotificationMetadata))
 		}
 	}

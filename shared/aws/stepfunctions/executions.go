@@ -37,7 +37,7 @@ func (e *Executions) Converge(ctx context.Context, cluster, specVersion, after s
 // StartRetry starts a retry of a version of a spec that drover makes on its own. The same reason names the same
 // execution. begun is false if that execution has ended.
 func (e *Executions) StartRetry(ctx context.Context, cluster, specVersion, why string) (begun bool, err error) {
-	return e.start(ctx, cluster, names.AgainExecution(cluster, specVersion, why))
+	return e.start(ctx, cluster, names.RetryExecution(cluster, specVersion, why))
 }
 
 // ConvergeDue starts converging a cluster for scheduled work, once for each time.

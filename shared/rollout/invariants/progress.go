@@ -165,8 +165,8 @@ func (c *checking) holds(k int, planned *rollout.Member, member *rollout.MemberR
 		return c.closed(&f)
 	case rollout.ReasonIncompatibleVersion:
 		return c.unreachable(&f, planned)
-	case rollout.ReasonUnpublished:
-		return slices.Contains(cell.Unpublished, planned.To.SHA256)
+	case rollout.ReasonReleaseUnusable:
+		return slices.Contains(cell.Unusable, planned.To.SHA256)
 	case rollout.ReasonBusy:
 		return f.Busy
 	case rollout.ReasonNotReady:

@@ -147,13 +147,13 @@ func (i *instance) Open(context.Context, string) (handler.Cluster, error) {
 	return drainer.NewCluster(i.cluster), nil
 }
 
-func (i *instance) PoolOfInstance(ctx context.Context, _ string) (events.Pool, error) {
+func (i *instance) PoolOfInstance(ctx context.Context, _ string) (events.HookMetadata, error) {
 	return i.PoolOfGroup(ctx, "drover-demo-pool-a")
 }
 
-func (i *instance) PoolOfGroup(context.Context, string) (events.Pool, error) {
+func (i *instance) PoolOfGroup(context.Context, string) (events.HookMetadata, error) {
 	p := policy()
-	return events.Pool{Cluster: "demo", Pool: i.name, Drain: &p}, nil
+	return events.HookMetadata{Cluster: "demo", Pool: i.name, Drain: &p}, nil
 }
 
 func (i *instance) State(context.Context, string) (string, error) {

@@ -85,11 +85,11 @@ func TestRollsGoByWhatThePoolHas(t *testing.T) {
 			pool: "minSize: 1, maxSize: 5", desired: 3, updates: 2,
 			says: []string{"in batches of 1, while keeping at least 3 instance(s)", "MinSize and DesiredCapacity to 4."},
 		},
-		"at its greatest size": {
+		"at its maximum size": {
 			pool: "minSize: 1, maxSize: 3", desired: 3, updates: 3,
 			says: []string{"in batches of 1, while keeping at least 3 instance(s)", "MinSize and DesiredCapacity to 4."},
 		},
-		"two at once at its greatest size": {
+		"two at once at its maximum size": {
 			pool: "minSize: 3, maxSize: 3, update: {maxSurge: 50%}", desired: 3, updates: 3,
 			says: []string{"in batches of 2, while keeping at least 3 instance(s)", "MinSize and DesiredCapacity to 5."},
 		},

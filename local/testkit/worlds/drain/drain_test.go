@@ -71,7 +71,7 @@ func TestDrain(t *testing.T) {
 		},
 		"a pool without a policy is drained": {
 			sample: "drain-request-hook", world: func(w *world) {
-				w.pools["drover-demo-pool-workers"] = events.Pool{Cluster: "demo", Pool: "workers"}
+				w.pools["drover-demo-pool-workers"] = events.HookMetadata{Cluster: "demo", Pool: "workers"}
 			}, outcome: drain.Done, completed: true, touched: true, held: true,
 		},
 		"a spot instance of another group is ignored": {

@@ -55,7 +55,7 @@ type world struct {
 	// groups by instance, pools by group, open hooks by instance, and completed hooks.
 	groups    map[string]string
 	states    map[string]string // lifecycle states, by instance
-	pools     map[string]events.Pool
+	pools     map[string]events.HookMetadata
 	open      map[string]bool
 	completed []string
 	beats     int
@@ -76,7 +76,7 @@ func newWorld() *world {
 			Spec:       corev1.NodeSpec{ProviderID: "aws:///eu-central-1a/i-1"},
 		},
 		groups: map[string]string{"i-1": "drover-demo-pool-workers", "i-web": "web"},
-		pools: map[string]events.Pool{"drover-demo-pool-workers": {Cluster: "demo", Pool: "workers", Drain: &drain.Policy{
+		pools: map[string]events.HookMetadata{"drover-demo-pool-workers": {Cluster: "demo", Pool: "workers", Drain: &drain.Policy{
 			Timeout: 3600, OnTimeout: drain.Wait, DeleteEmptyDirData: true, UnmanagedPods: drain.EvictUnmanaged,
 		}}},
 		open: map[string]bool{"i-1": true}, status: status.New("demo"), down: func() bool { return false },
@@ -243,14 +243,14 @@ func (w *world) Open(_ context.Context, cluster string) (handler.Cluster, error)
 
 // Groups.
 
-func (w *world) PoolOfInstance(ctx context.Context, instance string) (events.Pool, error) {
+func (w *world) PoolOfInstance(ctx context.Context, instance string) (events.HookMetadata, error) {
 	w.mu.Lock()
 	group := w.groups[instance]
 	w.mu.Unlock()
 	return w.PoolOfGroup(ctx, group)
 }
 
-func (w *world) PoolOfGroup(_ context.Context, group string) (events.Pool, error) {
+func (w *world) PoolOfGroup(_ context.Context, group string) (events.HookMetadata, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.pools[group], w.poolErr

@@ -27,7 +27,7 @@ func TestKilledFunctionsAreRetried(t *testing.T) {
 			a.Settle()
 			a.Functions.Kill(nil)
 			a.RequireConverged("demo")
-			verdict, err := a.State().Verdict(t.Context(), "r1")
+			verdict, err := a.State().ReleaseStatus(t.Context(), "r1")
 			require.NoError(t, err)
 			require.NotEmpty(t, verdict.Status.Version)
 		}

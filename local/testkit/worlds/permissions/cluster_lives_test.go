@@ -85,7 +85,7 @@ var clusterLives = map[string]func(*life){
 		l.Upload(names.ReleaseSpec("r2"), harness.ReleaseOf("1.36", "r2"))
 		time.Sleep(15 * time.Minute)
 		l.Audit()
-		_, err := l.State().Verdict(l.T.Context(), "r2")
+		_, err := l.State().ReleaseStatus(l.T.Context(), "r2")
 		require.NoError(l.T, err)
 	},
 	"a release that is edited changes nothing": func(l *life) {

@@ -24,7 +24,7 @@ func mutatingCalls(a *harness.Account, mark int) []string {
 
 func verdict(t *testing.T, a *harness.Account, release string) status.ReleaseStatus {
 	t.Helper()
-	r, err := a.State().Verdict(t.Context(), release)
+	r, err := a.State().ReleaseStatus(t.Context(), release)
 	require.NoError(t, err)
 	require.Equal(t, release, r.Metadata.Name)
 	return r.Status

@@ -17,7 +17,7 @@ import (
 
 func verdict(t *testing.T, a *harness.Account, release string) status.ReleaseStatus {
 	t.Helper()
-	r, err := a.State().Verdict(t.Context(), release)
+	r, err := a.State().ReleaseStatus(t.Context(), release)
 	require.NoError(t, err)
 	return r.Status
 }
@@ -83,7 +83,7 @@ func TestLostEventsOfReleases(t *testing.T) {
 		a.Functions.Sweep.EventGrace = time.Minute
 		version := a.Upload("releases/r1.yaml", harness.Release())
 		require.Zero(t, countReleaseChecks(t, a), "its event may be on its way")
-		_, err := a.State().Verdict(t.Context(), "r1")
+		_, err := a.State().ReleaseStatus(t.Context(), "r1")
 		require.ErrorIs(t, err, store.ErrNotFound)
 		a.Functions.Sweep.EventGrace = 0
 		require.Positive(t, countReleaseChecks(t, a))
