@@ -123,6 +123,12 @@ func TestEveryCheckCanFail(t *testing.T) {
 				})
 			}
 		}, "nothing has changed, and plan called PutObject"},
+		"each plan removes a next upgrade, and none ended": {2, func(p *plot) {
+			p.breakAtEnd = func(w *world) {
+				require.NoError(w.t, w.State().UpdateStatus(context.Background(), "c0", nextUpgrade))
+				afterPlan(w, nextUpgrade)
+			}
+		}, "nothing has changed, and plan called PutObject"},
 		"a cluster is Ready too early": {2, func(p *plot) {
 			p.breakAtBegin = func(w *world) {
 				instead(w, "plan", func(ctx context.Context, _ aws.Config, payload []byte, next awslambda.Handler) ([]byte, error) {

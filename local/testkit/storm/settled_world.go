@@ -68,6 +68,9 @@ func (w *world) unjudgedRelease() string {
 	return ""
 }
 
+// maxWaiting limits the upgrades of a settled cluster that wait for one another.
+const maxWaiting = 5
+
 // requireUnchanged checks that a cluster in its desired state costs nothing and has the same plan every time.
 func (w *world) requireUnchanged(ctx context.Context, cluster string) {
 	p, reason, message, err := w.Functions.Planner.Preview(ctx, cluster)
@@ -78,8 +81,15 @@ func (w *world) requireUnchanged(ctx context.Context, cluster string) {
 	pending := w.hasPendingUpgrade(cluster) || slices.ContainsFunc(w.Status(cluster).Nodes, func(n status.Node) bool {
 		return n.State == status.NodeNotJoined
 	})
-	if pending && !w.converge(cluster) {
-		return
+	for i := 0; pending && i < maxWaiting; i++ {
+		before := lastEnded(w.Status(cluster))
+		if !w.converge(cluster) {
+			return
+		}
+		// The upgrade that waited may begin and end now, because a freeze was deleted. The one that waited for it stays in the status until
+		// the next plan, even if its start was withdrawn.
+		s := w.Status(cluster)
+		pending = s.NextUpgrade != nil && lastEnded(s) != before
 	}
 	mark := w.Calls.Mark()
 	if !w.converge(cluster) {
@@ -90,6 +100,14 @@ func (w *world) requireUnchanged(ctx context.Context, cluster string) {
 			w.check(2, !call.Mutating, "%s: nothing has changed, and %s called %s %s", cluster, by, call.Action, call.Resource)
 		}
 	}
+}
+
+// lastEnded identifies the newest upgrade that ended.
+func lastEnded(s *status.Status) string {
+	if len(s.Upgrades) == 0 {
+		return ""
+	}
+	return s.Upgrades[0].Execution
 }
 
 // converge starts converge for a cluster and waits until the world is idle. It returns false if the world ends before.

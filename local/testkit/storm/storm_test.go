@@ -89,6 +89,7 @@ var found = map[uint64]string{
 	700000000152:  "a relay was deleted while an execution had updated the control plane already",
 	1471345952962: "a run withdrew an assignment before the cell had read it",
 	1000000020011: "two audits at the same time marked one instance unhealthy",
+	1471345952821: "an upgrade began and ended during the last checks, and the next plan removed the one that had waited for it",
 }
 
 func TestFoundLives(t *testing.T) {
