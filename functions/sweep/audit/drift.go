@@ -58,7 +58,7 @@ func (r *auditRun) detectDrift(ctx context.Context, cluster string, s *status.St
 	if err := r.syncLabels(ctx, cluster, s, seen.Accepted); err != nil {
 		return err
 	}
-	if r.isUpgradeUnrecorded(cluster, s, seen.Next) {
+	if r.mustPlanUpgrade(cluster, s, seen.Next) {
 		return r.startConverge(ctx, cluster, s, names.RetryUpgradePending)
 	}
 	if isUnfinished(s) && unusable == "" && len(p.Changes) == 0 {

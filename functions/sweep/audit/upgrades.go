@@ -46,11 +46,17 @@ func (r *auditRun) checkUpgrades(ctx context.Context, cluster string, s *status.
 	return false, nil
 }
 
-// isUpgradeUnrecorded reports whether an upgrade is pending that the status does not show. This happens if the execution that should have
-// planned it was aborted, for example after a channel moved. A recorded upgrade waits for its time. A failed cluster waits for its next
-// retry, and an upgrading cluster plans again at the end.
-func (r *auditRun) isUpgradeUnrecorded(cluster string, s *status.Status, next *status.Upgrade) bool {
-	return next != nil && s.RecordedBefore(next) == nil && (s.Phase == status.Ready || s.Phase == status.Stopped) && !r.due[cluster]
+// mustPlanUpgrade reports whether an upgrade is pending that the status does not show, or that may begin earlier than the status says. The
+// first happens if the execution that should have planned it was aborted, for example after a channel moved. The second happens if the
+// freeze that it waits for was deleted. Any other recorded upgrade waits for its time. A failed cluster waits for its next retry, and an
+// upgrading cluster plans again at the end.
+func (r *auditRun) mustPlanUpgrade(cluster string, s *status.Status, next *status.Upgrade) bool {
+	if next == nil || s.Phase != status.Ready && s.Phase != status.Stopped || r.due[cluster] {
+		return false
+	}
+	recorded := s.RecordedBefore(next)
+	return recorded == nil || recorded.Refused() && !next.Refused() ||
+		next.At != nil && recorded.At != nil && next.At.Before(*recorded.At)
 }
 
 // isUpgradeOverdue reports whether a pending upgrade did not start at its time.

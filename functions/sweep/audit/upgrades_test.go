@@ -164,30 +164,35 @@ func TestMissedUpgrade(t *testing.T) {
 	})
 }
 
-func TestUnplannedUpgrade(t *testing.T) {
-	next := &status.Upgrade{Phase: status.UpgradeScheduled, To: "r2", Origin: "Channel"}
+func TestMustPlanUpgrade(t *testing.T) {
+	at := time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
+	pending := func(at time.Time) *status.Upgrade {
+		return &status.Upgrade{Phase: status.UpgradeScheduled, To: "r2", Origin: "Channel", At: &at}
+	}
+	refused := &status.Upgrade{Phase: string(upgrade.Blocked), To: "r2", Origin: "Channel"}
 	for name, test := range map[string]struct {
-		phase status.Phase
-		next  *status.Upgrade
-		known bool
-		due   bool
-		want  bool
+		phase          status.Phase
+		next, recorded *status.Upgrade
+		due            bool
+		want           bool
 	}{
-		"of a cluster that is ready":  {phase: status.Ready, next: next, want: true},
-		"of a cluster that stopped":   {phase: status.Stopped, next: next, want: true},
-		"not of one that failed":      {phase: status.Failed, next: next},
-		"not of one that is upgraded": {phase: status.Upgrading, next: next},
-		"not one that is recorded":    {phase: status.Ready, next: next, known: true},
-		"not one that a sweep starts": {phase: status.Ready, next: next, due: true},
-		"not when there is none":      {phase: status.Ready},
+		"of a cluster that is ready":                {phase: status.Ready, next: pending(at), want: true},
+		"of a cluster that stopped":                 {phase: status.Stopped, next: pending(at), want: true},
+		"not of one that failed":                    {phase: status.Failed, next: pending(at)},
+		"not of one that is upgraded":               {phase: status.Upgrading, next: pending(at)},
+		"not one that is recorded":                  {phase: status.Ready, next: pending(at), recorded: pending(at)},
+		"one whose time is earlier than recorded":   {phase: status.Ready, next: pending(at), recorded: pending(at.Add(1)), want: true},
+		"not one whose time is later than recorded": {phase: status.Ready, next: pending(at), recorded: pending(at.Add(-1))},
+		"not an earlier one that a sweep starts":    {phase: status.Ready, next: pending(at), recorded: pending(at.Add(1)), due: true},
+		"one that was refused":                      {phase: status.Ready, next: pending(at), recorded: refused, want: true},
+		"not one that is refused again":             {phase: status.Ready, next: refused, recorded: refused},
+		"not one that is refused now":               {phase: status.Ready, next: refused, recorded: pending(at)},
+		"not one that a sweep starts":               {phase: status.Ready, next: pending(at), due: true},
+		"not when there is none":                    {phase: status.Ready},
 	} {
-		s := &status.Status{Phase: test.phase}
-		if test.known {
-			known := *next
-			s.Upgrade = &known
-		}
 		r := (&auditFixture{}).run()
 		r.due = map[string]bool{demo: test.due}
-		require.Equal(t, test.want, r.isUpgradeUnrecorded(demo, s, test.next), name)
+		s := &status.Status{Phase: test.phase, Upgrade: test.recorded}
+		require.Equal(t, test.want, r.mustPlanUpgrade(demo, s, test.next), name)
 	}
 }

@@ -196,3 +196,42 @@ func TestNextMemberStartsAtOnce(t *testing.T) {
 		}
 	})
 }
+
+// A freeze of a year holds an upgrade of a channel. After the freeze was deleted, the next audit plans the upgrade.
+func TestDeletedFreeze(t *testing.T) {
+	for name, freeze := range map[string]string{
+		"that was valid": `apiVersion: drover.run/v1alpha1
+kind: Freeze
+metadata: {name: year}
+spec: {clusters: {}, from: "2000-01-01T00:00:00Z", until: "2001-01-01T00:00:00Z", reason: moving house}
+`,
+		"that was invalid": "apiVersion: drover.run/v1alpha1\nkind: Freeze\nmetadata: {name: year}\nspec: {clusters: []}\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			run(t, func(l *life) {
+				l.Upload(names.Freeze("year"), freeze)
+				l.wait("the freeze", func() bool {
+					freezes, _, err := l.State().CellFreezes(l.T.Context())
+					require.NoError(l.T, err)
+					return len(freezes.Freezes) == 1
+				})
+				l.Upload(names.ClusterSpec("b"), clusterSpec("b", "prod", "  upgrade: {channel: Stable}\n"))
+				l.Upload(names.ReleaseSpec("channels"),
+					"apiVersion: drover.run/v1alpha1\nkind: Channels\nmetadata: {name: channels}\nspec: {stable: r2}\n")
+				l.wait("the wait for the freeze", func() bool {
+					u := l.Status("b").Upgrade
+					return u != nil && strings.Contains(u.Message, "the freeze year")
+				})
+				held := time.Now()
+				l.wait("an hour", func() bool { return time.Since(held) >= time.Hour }) // nothing plans the cluster any more
+				l.Remove(names.Freeze("year"), "")
+				deleted := time.Now()
+				l.wait("the upgrade", func() bool { return l.pinnedRelease("b") == "r2 1.36" })
+				record, _, err := l.State().Upgrade(l.T.Context(), "b")
+				require.NoError(l.T, err)
+				require.Less(l.T, record.Started.Sub(deleted), 2*backoff.AuditPeriod)
+				require.Empty(l.T, l.Functions.Failed())
+			})
+		})
+	}
+}
