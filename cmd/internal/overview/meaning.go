@@ -41,8 +41,8 @@ var meanings = map[meaning]string{
 	{rollout.Waiting, rollout.ReasonIncompatibleVersion}: "The Kubernetes version of the cluster does not fit the release. Decision: " +
 		"Skip.",
 	{rollout.Waiting, rollout.ReasonReleaseUnusable}: "The cell cannot use the release.",
-	{rollout.Waiting, rollout.ReasonBusy}:            "Other work is in flight on the cluster.",
-	{rollout.Waiting, rollout.ReasonNotReady}:        "The cluster is not Ready.",
+	{rollout.Waiting, rollout.ReasonBusy}:            "Other work is in flight on the cluster. Decision, if it does not end: Skip.",
+	{rollout.Waiting, rollout.ReasonNotReady}:        "The cluster is not Ready. Decision, if it stays so: Skip.",
 	{rollout.Waiting, rollout.ReasonSlots}:           "`maxConcurrency` members are at risk.",
 	{rollout.Waiting, rollout.ReasonBudget}:          "A further failure could exceed `maxFailures`.",
 	{rollout.Waiting, rollout.ReasonCellLimit}:       "The cell works on as many clusters as its limit allows.",

@@ -273,7 +273,7 @@ func (w *world) clusterToName(run *rollout.Run, other string) string {
 const (
 	// maxRunTime is how long runs may take after the last fault and the last brake. It exceeds the deadlines of all members.
 	maxRunTime = 40 * time.Hour
-	// maxUnready is how long users wait for a cluster that is not Ready, before they skip it.
+	// maxUnready is how long users wait for a cluster that is not Ready or Busy, before they skip it.
 	maxUnready = 6 * time.Hour
 	// decideEvery is the pause between two decisions of users at the end.
 	decideEvery = 10 * time.Minute
@@ -355,8 +355,9 @@ func (w *world) endRun(name string, run *rollout.Run) {
 				!w.fleet.byHand[m.Cluster]:
 				w.continueUpgrade(m.Cluster) // its own upgrade had stopped
 				return
-			case waits && (m.Reason == rollout.ReasonIncompatibleVersion || m.Reason == rollout.ReasonNotReady && time.Since(m.Since) > maxUnready):
-				// No run downgrades a cluster, or repairs one.
+			case waits && m.Reason == rollout.ReasonIncompatibleVersion,
+				waits && (m.Reason == rollout.ReasonNotReady || m.Reason == rollout.ReasonBusy) && time.Since(m.Since) > maxUnready:
+				// No run downgrades a cluster, repairs one, or interrupts its drains. If no node joins, a drain waits for two days.
 				w.decide(choice{rollout: name, verb: api.VerbSkip, cluster: m.Cluster})
 				return
 			}

@@ -223,7 +223,7 @@ spec: {clusters: {}, from: "2000-01-01T00:00:00Z", until: "2001-01-01T00:00:00Z"
 					return u != nil && strings.Contains(u.Message, "the freeze year")
 				})
 				held := time.Now()
-				l.wait("an hour", func() bool { return time.Since(held) >= time.Hour }) // nothing plans the cluster any more
+				l.wait("an hour", func() bool { return time.Since(held) >= time.Hour }) // no other plan is due
 				l.Remove(names.Freeze("year"), "")
 				deleted := time.Now()
 				l.wait("the upgrade", func() bool { return l.pinnedRelease("b") == "r2 1.36" })
