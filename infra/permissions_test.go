@@ -122,7 +122,7 @@ func TestFunctionRolesHaveOnlyTheirCalls(t *testing.T) {
 			"s3:GetObject on state/status/rollouts/*", "s3:PutObject on state/status/rollouts/*",
 			"s3:GetObject on state/fleet/assigned/*", "s3:PutObject on state/fleet/assigned/*",
 			"s3:GetObject on state/status/unread.json*", "s3:PutObject on state/status/unread.json*",
-			"s3:GetObject on state/fleet/facts/*", "s3:PutObject on state/releases/*", "s3:PutObject on state/rollouts/decided/*",
+			"s3:GetObject on state/fleet/facts/*", "s3:PutObject on state/releases/*", "s3:PutObject on state/rollouts/answers/*",
 			"s3:ListBucket on state", "cloudwatch:DescribeAlarms on *", "lambda:InvokeFunction on function:drover-fleet", failed,
 		},
 		"plan": {

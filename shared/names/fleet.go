@@ -31,7 +31,7 @@ const RolloutPlans = "rollouts/plans/"
 func RolloutPlan(digest string) string { return RolloutPlans + digest + ".json" }
 
 // DecisionAnswers is the prefix of the answers to decisions.
-const DecisionAnswers = "rollouts/decided/"
+const DecisionAnswers = "rollouts/answers/"
 
 // DecisionAnswer returns the key of the answer to a decision.
 func DecisionAnswer(rollout, decision string) string {

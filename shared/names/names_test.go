@@ -134,7 +134,7 @@ func TestKeysOfFleets(t *testing.T) {
 		"rollouts/runs/next.json":                    RolloutRecord("next"),
 		"rollouts/runs/next/00000012.json":           EndedRun("next", 12),
 		"rollouts/plans/abc.json":                    RolloutPlan("abc"),
-		"rollouts/decided/next/go.json":              DecisionAnswer("next", "go"),
+		"rollouts/answers/next/go.json":              DecisionAnswer("next", "go"),
 		"fleet/assigned/111122223333-eu-west-1.json": Assigned(Cell("111122223333", "eu-west-1")),
 		"fleet/facts/111122223333-eu-west-1.json":    CellReport(Cell("111122223333", "eu-west-1")),
 		"assignments/demo.json":                      Assignment("demo"),

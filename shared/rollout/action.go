@@ -122,7 +122,7 @@ func notices(p *Plan, before, after *Run) (all []Action) {
 		if old.Began.IsZero() && !now.Began.IsZero() {
 			add(EventStageBegan, s.Name, "", "")
 		}
-		needs := old.Soaked.IsZero() && !now.Soaked.IsZero() && len(now.After) < approvals(s.After)
+		needs := old.SoakedAt.IsZero() && !now.SoakedAt.IsZero() && len(now.After) < approvals(s.After)
 		for range s.Members {
 			m, prior := &after.Members[n], &before.Members[n]
 			n++

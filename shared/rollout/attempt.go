@@ -15,7 +15,7 @@ func (a *CellAssignment) Request(stack string) *upgrade.Assigned {
 	if a == nil || a.Withdrawn && !a.Begun || a.Check != "" || a.Stack != stack {
 		return nil
 	}
-	return &upgrade.Assigned{Key: a.Key(), Release: a.To.Name, SHA256: a.To.SHA256, Back: a.Back}
+	return &upgrade.Assigned{Key: a.Key(), Release: a.To.Name, SHA256: a.To.SHA256, Rollback: a.Rollback}
 }
 
 // Respected returns the freezes that the run of the assignment does not ignore.
@@ -53,7 +53,7 @@ func (a *CellAssignment) Progress(record *upgrade.Record, spec *api.Cluster, dep
 		return AttemptBegun
 	case a.Withdrawn:
 		return AttemptWithdrawn
-	case reached && a.Back:
+	case reached && a.Rollback:
 		return AttemptDone
 	case reached, record.RequestsOther(spec, deployed, a.To.Name):
 		return AttemptOvertaken

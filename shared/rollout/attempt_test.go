@@ -54,7 +54,7 @@ func TestProgressOfAnAttempt(t *testing.T) {
 		}}},
 		"is overtaken by another upgrade to the release": {AttemptOvertaken, []func(*world){func(w *world) { w.deployed = to }}},
 		"is done when the cluster is back already": {AttemptDone, []func(*world){func(w *world) {
-			w.a.Back, w.a.To = true, ReleaseRef{"r1", "sha1"}
+			w.a.Rollback, w.a.To = true, ReleaseRef{"r1", "sha1"}
 		}}},
 		"stays done while a later one is checked": {AttemptDone, []func(*world){record(upgrade.Done), func(w *world) {
 			w.record = &upgrade.Record{State: upgrade.Checking, Key: "spec v9", Last: w.record}

@@ -15,29 +15,29 @@ import (
 // decide applies the decisions that the record has not applied, in the order of their uploads. Each one gets an answer, with which it never
 // applies again.
 func (t *ticking) decide() {
-	var fresh []Decided
+	var fresh []UploadedDecision
 	for _, d := range t.in.Decisions {
-		if _, applied := t.r.Decided[d.Name]; !applied && d.Spec.Rollout == t.r.Rollout {
+		if _, applied := t.r.Answers[d.Name]; !applied && d.Spec.Rollout == t.r.Rollout {
 			fresh = append(fresh, d)
 		}
 	}
-	slices.SortFunc(fresh, CompareDecided)
+	slices.SortFunc(fresh, CompareDecisions)
 	for _, d := range fresh {
-		if _, applied := t.r.Decided[d.Name]; applied {
+		if _, applied := t.r.Answers[d.Name]; applied {
 			continue // another version of the same object
 		}
 		applied, message := t.applyToRun(d)
-		t.r.Decided[d.Name] = Answer{Version: d.Version, Applied: applied, Message: message}
+		t.r.Answers[d.Name] = Answer{Version: d.Version, Applied: applied, Message: message}
 	}
 }
 
-// CompareDecided orders decisions: by their uploads, then the brakes last, then by name.
-func CompareDecided(a, b Decided) int {
+// CompareDecisions orders decisions: by their uploads, then the brakes last, then by name.
+func CompareDecisions(a, b UploadedDecision) int {
 	return cmp.Or(a.At.Compare(b.At), rankOf(a)-rankOf(b), strings.Compare(a.Name, b.Name), strings.Compare(a.Version, b.Version))
 }
 
 // rankOf orders decisions of the same second, which is the precision of S3: brakes apply last, so that they prevail.
-func rankOf(d Decided) int {
+func rankOf(d UploadedDecision) int {
 	if d.Spec.Verb.Brakes() {
 		return 1
 	}
@@ -45,7 +45,7 @@ func rankOf(d Decided) int {
 }
 
 // applyToRun applies a decision to the active run. It reports whether the decision had its effect, and what that is, or why there is none.
-func (t *ticking) applyToRun(d Decided) (applied bool, message string) {
+func (t *ticking) applyToRun(d UploadedDecision) (applied bool, message string) {
 	if !d.Spec.Verb.Brakes() && d.Spec.Plan != t.r.Plan {
 		return false, fmt.Sprintf("it names the plan %.12s: the run has the plan %.12s", d.Spec.Plan, t.r.Plan)
 	}
@@ -117,7 +117,7 @@ func (t *ticking) rolledBack() bool {
 }
 
 // approve counts an approval of a stage.
-func (t *ticking) approve(d Decided) (applied bool, message string) {
+func (t *ticking) approve(d UploadedDecision) (applied bool, message string) {
 	i := t.stageNumber(d.Spec.Stage) - 1
 	if i < 0 {
 		return false, fmt.Sprintf("the plan has no stage %s", d.Spec.Stage)
@@ -132,7 +132,7 @@ func (t *ticking) approve(d Decided) (applied bool, message string) {
 		run.Before = append(run.Before, d.Name)
 		return true, "the stage may begin"
 	case len(run.After) < approvals(s.After):
-		if !early(s.After) && (run.Soaked.IsZero() || at.Before(run.Soaked)) {
+		if !early(s.After) && (run.SoakedAt.IsZero() || at.Before(run.SoakedAt)) {
 			return false, "it was made before the soak of the stage was over: approve again"
 		}
 		run.After = append(run.After, d.Name)
@@ -142,7 +142,7 @@ func (t *ticking) approve(d Decided) (applied bool, message string) {
 }
 
 // retryOrSkip gives members another attempt, or takes them out of the run.
-func (t *ticking) retryOrSkip(d Decided) (applied bool, message string) {
+func (t *ticking) retryOrSkip(d UploadedDecision) (applied bool, message string) {
 	if t.rolledBack() {
 		return false, "the stage is rolled back: start a new run"
 	}
@@ -156,7 +156,7 @@ func (t *ticking) retryOrSkip(d Decided) (applied bool, message string) {
 			case m.Cluster != name:
 			case retry && failed:
 				// The stage may have passed. It passes again after the new attempt.
-				t.r.Stages[i].Passed, t.r.Stages[i].Soaked = time.Time{}, time.Time{}
+				t.r.Stages[i].Passed, t.r.Stages[i].SoakedAt = time.Time{}, time.Time{}
 				t.wait(m)
 				done = true
 			case !retry && (failed || m.State == Waiting):
@@ -182,7 +182,7 @@ func (t *ticking) retryOrSkip(d Decided) (applied bool, message string) {
 }
 
 // requestRollback halts the run and rolls a stage back.
-func (t *ticking) requestRollback(d Decided) (applied bool, message string) {
+func (t *ticking) requestRollback(d UploadedDecision) (applied bool, message string) {
 	number := t.stageNumber(d.Spec.Stage)
 	switch {
 	case d.Spec.Stage != "" && number == 0:

@@ -72,7 +72,7 @@ var defects = map[string]struct {
 	},
 	"decisions apply to any plan": {defect{in: anyPlan}, "F8"},
 	"decisions apply twice": {
-		defect{out: func(_ rollout.Run, after *rollout.Run) { clear(after.Decided) }}, "F8",
+		defect{out: func(_ rollout.Run, after *rollout.Run) { clear(after.Answers) }}, "F8",
 	},
 	"freezes do not hold": {defect{in: func(_ rollout.Run, in *rollout.Inputs) { in.Freezes = nil }}, "F9"},
 	"windows of clusters do not hold": {
@@ -135,18 +135,18 @@ func beginEarly(before rollout.Run, after *rollout.Run) {
 
 func newestRelease(all []rollout.Assignment) {
 	for i := range all {
-		if all[i].Attempt > 1 && !all[i].Back {
+		if all[i].Attempt > 1 && !all[i].Rollback {
 			all[i].To = rollout.ReleaseRef{Name: "1.37-2", SHA256: sha('d')}
 		}
 	}
 }
 
 func rollBackAll(all []rollout.Assignment) {
-	if !slices.ContainsFunc(all, func(a rollout.Assignment) bool { return a.Back }) {
+	if !slices.ContainsFunc(all, func(a rollout.Assignment) bool { return a.Rollback }) {
 		return
 	}
 	for i := range all {
-		all[i].Back, all[i].To = true, rollout.ReleaseRef{Name: modelFrom.Release, SHA256: modelFrom.SHA256}
+		all[i].Rollback, all[i].To = true, rollout.ReleaseRef{Name: modelFrom.Release, SHA256: modelFrom.SHA256}
 	}
 }
 

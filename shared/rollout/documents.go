@@ -61,8 +61,8 @@ type Record struct {
 	Number int64 `json:"number,omitempty"`
 	// Run is the newest run. It stays after its end, so that its assignments still follow from the record.
 	Run *Run `json:"run,omitempty"`
-	// Decided are the answers to decisions that came while no run was active, by name. The next run takes them over.
-	Decided map[string]Answer `json:"decided,omitempty"`
+	// Answers are those of decisions that came while no run was active, by name. The next run takes them over.
+	Answers map[string]Answer `json:"answers,omitempty"`
 	// Notices were not sent yet, or were sent by a call that then ended.
 	Notices []Notify `json:"notices,omitempty"`
 }
@@ -82,12 +82,12 @@ func (r *Record) Running() *Run {
 	return r.Run
 }
 
-// Answers returns the answers to all decisions so far, by name.
-func (r *Record) Answers() map[string]Answer {
+// AllAnswers returns the answers to all decisions so far, by name.
+func (r *Record) AllAnswers() map[string]Answer {
 	all := map[string]Answer{}
-	maps.Copy(all, r.Decided)
+	maps.Copy(all, r.Answers)
 	if r.Run != nil {
-		maps.Copy(all, r.Run.Decided)
+		maps.Copy(all, r.Run.Answers)
 	}
 	return all
 }

@@ -46,12 +46,12 @@ func TestSections(t *testing.T) {
 
 func TestAnswersOfARecord(t *testing.T) {
 	plan := modelPlan(func(*rollout.Plan) {}, 1)
-	record := rollout.Record{Rollout: "next", Decided: map[string]rollout.Answer{"early": {Version: "1"}}}
+	record := rollout.Record{Rollout: "next", Answers: map[string]rollout.Answer{"early": {Version: "1"}}}
 	require.Nil(t, record.Running())
 	run := rollout.Begin(plan, 1, map[string]rollout.Answer{"late": {Version: "2"}}, epoch)
 	record.Run = &run
 	require.Same(t, &run, record.Running())
-	require.Len(t, record.Answers(), 2)
+	require.Len(t, record.AllAnswers(), 2)
 	run.State = rollout.Aborted
 	require.Nil(t, record.Running())
 }

@@ -171,7 +171,7 @@ type Inputs struct {
 	Facts   map[string]Fact
 	FactsAt map[string]time.Time
 	// Decisions on the rollout that are readable, in any order, also those that earlier ticks applied.
-	Decisions []Decided
+	Decisions []UploadedDecision
 	// Freezes of all clusters.
 	Freezes []api.Freeze
 	// Alarms by name. An alarm that does not exist is absent.
@@ -184,8 +184,8 @@ type Inputs struct {
 	Deleted bool
 }
 
-// Decided is an uploaded decision.
-type Decided struct {
+// UploadedDecision is an object below decisions/. Tick applies it, and records an Answer.
+type UploadedDecision struct {
 	// Name and Version of the object, and when it was uploaded.
 	Name    string
 	Version string

@@ -104,14 +104,14 @@ func (w *world) hash(seed maphash.Seed) uint64 {
 			number(m.Attempt - f.Attempt.Number)
 			text(string(f.Attempt.State))
 		}
-		at(m.Started, m.Look, m.Well, m.Unwell, m.Good, m.Regressed, w.Streaks[i].Since, w.Streaks[i].Well, w.Streaks[i].Look)
+		at(m.Started, m.Look, m.WellSince, m.UnwellSince, m.GoodSince, m.RegressedAt, w.Streaks[i].Since, w.Streaks[i].Well, w.Streaks[i].Look)
 	}
 	for i := range w.Run.Stages {
 		flag(w.Run.Stages[i].Passed.IsZero(), w.Run.Stages[i].Began.IsZero())
 		number(w.Failures[fmt.Sprintf("s%d", i+1)])
 	}
 	flag(w.Run.PausedBy != "", w.Run.Halt != nil, w.Sequence == w.Run.Sequence)
-	number(len(w.Decisions)%2, len(w.Decisions)-len(w.Run.Decided))
+	number(len(w.Decisions)%2, len(w.Decisions)-len(w.Run.Answers))
 	text(string(w.Run.State))
 	return maphash.Bytes(seed, h)
 }
@@ -199,7 +199,7 @@ func (m *model) settle(w *world, trace []string) ([]string, error) {
 		}
 		for i := range m.plan.Stages {
 			stage := func(s *api.DecisionSpec) { s.Stage = m.plan.Stages[i].Name }
-			soaked := !w.Run.Stages[i].Soaked.IsZero() && len(w.Run.Stages[i].After) < len(m.plan.Stages[i].After)
+			soaked := !w.Run.Stages[i].SoakedAt.IsZero() && len(w.Run.Stages[i].After) < len(m.plan.Stages[i].After)
 			if len(w.Run.Stages[i].Before) < len(m.plan.Stages[i].Before) && (i == 0 || !w.Run.Stages[i-1].Passed.IsZero()) || soaked {
 				m.decide(w, api.VerbApprove, stage)
 			}
@@ -208,7 +208,7 @@ func (m *model) settle(w *world, trace []string) ([]string, error) {
 			return trace, err
 		}
 		blamed := slices.ContainsFunc(w.Run.Members, func(m rollout.MemberRun) bool {
-			return m.State == rollout.Failed || m.State == rollout.Blocked || m.State == rollout.Returned || m.State == rollout.Kept
+			return m.State == rollout.Failed || m.State == rollout.Blocked || m.State == rollout.RolledBack || m.State == rollout.NotRolledBack
 		})
 		// A stage that was rolled back ends the run, too.
 		blamed = blamed || slices.ContainsFunc(w.Run.Stages, func(s rollout.StageRun) bool { return s.Rollback == rollout.RollbackDone })

@@ -56,7 +56,7 @@ type world struct {
 	Old       []rollout.Fact // the fact before, which may be delivered again
 	Published []section
 	Sequence  int64 // of the published sections
-	Decisions []rollout.Decided
+	Decisions []rollout.UploadedDecision
 	Frozen    bool
 	InAlarm   bool
 	invariants.History
@@ -300,7 +300,7 @@ func (w *world) step(i int, outcome rollout.AttemptState) {
 	case !c.Exists:
 	case working:
 		if c.State = outcome; outcome == rollout.AttemptDone {
-			c.AtTarget = !c.Has.Back
+			c.AtTarget = !c.Has.Rollback
 		}
 	case s.OK && s.A.Attempt > c.Has.Attempt:
 		c.Has, c.State = s.A, rollout.AttemptOpen
@@ -320,5 +320,5 @@ func (m *model) decide(w *world, verb api.Verb, change func(*api.DecisionSpec)) 
 		change(&spec)
 	}
 	n := len(w.Decisions)
-	w.Decisions = append(slices.Clip(w.Decisions), rollout.Decided{Name: fmt.Sprintf("d%d", n), Version: "v", At: w.Now, Spec: spec})
+	w.Decisions = append(slices.Clip(w.Decisions), rollout.UploadedDecision{Name: fmt.Sprintf("d%d", n), Version: "v", At: w.Now, Spec: spec})
 }

@@ -12,7 +12,7 @@ import (
 func (t *ticking) observe() {
 	t.each(func(i int, m *MemberRun, member *Member) {
 		switch m.State {
-		case Blocked, Skipped, Returned, Kept:
+		case Blocked, Skipped, RolledBack, NotRolledBack:
 			return
 		case Failed:
 			// A member that failed before it began may have begun since. A rollback then includes it.
@@ -78,23 +78,23 @@ func (t *ticking) observeAttempt(i int, m *MemberRun, member *Member, f *Fact) {
 	case AttemptWithdrawn:
 		switch {
 		case m.State != Started && m.State != Withdrawing:
-		case m.Back:
-			m.Back, m.Begun = false, true
-			t.set(m, m.Prior, m.PriorReason)
+		case m.Rollback:
+			m.Rollback, m.Begun = false, true
+			t.set(m, m.PriorState, m.PriorReason)
 		default:
 			t.wait(m)
 		}
 	case AttemptBlocked:
 		switch {
 		case !m.State.inFlight():
-		case m.Back:
+		case m.Rollback:
 			t.set(m, Failed, ReasonRollback)
 		default:
 			m.Check = a.Check
 			t.set(m, Blocked, ReasonCheck)
 		}
 	case AttemptStopped:
-		if m.State.atRisk() && m.Back {
+		if m.State.atRisk() && m.Rollback {
 			t.set(m, Failed, ReasonRollback)
 		} else if m.State.atRisk() {
 			t.set(m, Failed, ReasonUpgrade)
@@ -111,7 +111,7 @@ func (t *ticking) observeAttempt(i int, m *MemberRun, member *Member, f *Fact) {
 // observeDone applies a fact about a complete attempt.
 func (t *ticking) observeDone(i int, m *MemberRun, member *Member, f *Fact) {
 	target := member.To
-	if m.Back {
+	if m.Rollback {
 		target = member.From
 	}
 	atTarget := same(f.Deployed, target)
@@ -119,8 +119,8 @@ func (t *ticking) observeDone(i int, m *MemberRun, member *Member, f *Fact) {
 	case m.State.inFlight() && !atTarget:
 		t.set(m, Changing, "") // the fact of the pin is older
 		return
-	case m.Back && m.State.inFlight():
-		t.set(m, Returned, "")
+	case m.Rollback && m.State.inFlight():
+		t.set(m, RolledBack, "")
 		return
 	case m.State.inFlight():
 		t.set(m, Settling, "")
@@ -129,25 +129,25 @@ func (t *ticking) observeDone(i int, m *MemberRun, member *Member, f *Fact) {
 	observed := !m.Look.IsZero() && seen.Sub(m.Look) <= maxGap
 	m.Look = seen
 	if !atTarget || f.unwellReason() != "" {
-		m.Well = time.Time{}
-		if m.Unwell.IsZero() {
-			m.Unwell = seen
+		m.WellSince = time.Time{}
+		if m.UnwellSince.IsZero() {
+			m.UnwellSince = seen
 		}
 		if m.State == Good {
-			m.Good, m.Regressed = time.Time{}, seen
+			m.GoodSince, m.RegressedAt = time.Time{}, seen
 			t.set(m, Settling, "")
 		}
 		return
 	}
-	m.Unwell = time.Time{}
-	if m.Well.IsZero() || !observed {
-		m.Well = seen
+	m.UnwellSince = time.Time{}
+	if m.WellSince.IsZero() || !observed {
+		m.WellSince = seen
 		if m.State == Good {
-			m.Good = seen // the soak counts observed time
+			m.GoodSince = seen // the soak counts observed time
 		}
 	}
-	if settled := m.Well.Add(time.Duration(t.p.Stages[i].Settle)); m.State == Settling && !seen.Before(settled) {
-		m.Good, m.Regressed = seen, time.Time{}
+	if settled := m.WellSince.Add(time.Duration(t.p.Stages[i].Settle)); m.State == Settling && !seen.Before(settled) {
+		m.GoodSince, m.RegressedAt = seen, time.Time{}
 		t.set(m, Good, "")
 	}
 }
@@ -161,25 +161,25 @@ func (t *ticking) expire() {
 		}
 		limit, reason := m.Started.Add(time.Duration(s.Deadline)), ReasonDeadline
 		if m.State == Settling {
-			if f := t.in.Facts[m.Cluster]; !m.Unwell.IsZero() {
+			if f := t.in.Facts[m.Cluster]; !m.UnwellSince.IsZero() {
 				if unwellReason := f.unwellReason(); unwellReason != "" {
 					reason = unwellReason
 				}
-				if unwell := m.Unwell.Add(max(4*time.Duration(s.Settle), minUnwellSettling)); unwell.Before(limit) {
+				if unwell := m.UnwellSince.Add(max(4*time.Duration(s.Settle), minUnwellSettling)); unwell.Before(limit) {
 					limit = unwell
 				}
 			}
-			if !m.Well.IsZero() {
-				t.tickBy(m.Well.Add(time.Duration(s.Settle)))
+			if !m.WellSince.IsZero() {
+				t.tickBy(m.WellSince.Add(time.Duration(s.Settle)))
 			}
 		}
-		if !m.Regressed.IsZero() {
-			limit, reason = m.Regressed.Add(time.Duration(s.Deadline)), ReasonRegressed
-			if unwell := m.Unwell.Add(max(time.Duration(s.Settle), minUnwellRegressed)); !m.Unwell.IsZero() && unwell.Before(limit) {
+		if !m.RegressedAt.IsZero() {
+			limit, reason = m.RegressedAt.Add(time.Duration(s.Deadline)), ReasonRegressed
+			if unwell := m.UnwellSince.Add(max(time.Duration(s.Settle), minUnwellRegressed)); !m.UnwellSince.IsZero() && unwell.Before(limit) {
 				limit = unwell
 			}
 		}
-		if m.Back {
+		if m.Rollback {
 			reason = ReasonRollback
 		}
 		if t.now.After(limit) {
@@ -195,13 +195,13 @@ func (t *ticking) expire() {
 func (t *ticking) rejudge() (count int) {
 	t.each(func(_ int, m *MemberRun, member *Member) {
 		f, found := t.in.Facts[m.Cluster]
-		if m.State != Failed || m.Back || !found || f.Attempt == nil || !m.attempted(t.r, f.Attempt) || !f.Observed.After(m.Started) ||
+		if m.State != Failed || m.Rollback || !found || f.Attempt == nil || !m.attempted(t.r, f.Attempt) || !f.Observed.After(m.Started) ||
 			f.Attempt.State != AttemptDone || !same(f.Deployed, member.To) || f.unwellReason() != "" {
 			return
 		}
 		m.Begun, m.Changed = true, true
-		m.Look, m.Well, m.Unwell, m.Good = wholeSecond(f.Observed), wholeSecond(f.Observed), time.Time{}, time.Time{}
-		m.Regressed = t.now // its deadline counts from here
+		m.Look, m.WellSince, m.UnwellSince, m.GoodSince = wholeSecond(f.Observed), wholeSecond(f.Observed), time.Time{}, time.Time{}
+		m.RegressedAt = t.now // its deadline counts from here
 		t.set(m, Settling, "")
 		count++
 	})

@@ -23,15 +23,15 @@ const (
 	Blocked State = "Blocked"
 	// Skipped: the run does not change the cluster.
 	Skipped State = "Skipped"
-	// Returned: a rollback returned the cluster to its previous release.
-	Returned State = "Returned"
-	// Kept: a rollback was requested, and the cluster cannot be rolled back. It keeps the release of the run.
-	Kept State = "Kept"
+	// RolledBack: a rollback returned the cluster to its previous release.
+	RolledBack State = "RolledBack"
+	// NotRolledBack: a rollback was requested, and the cluster cannot be rolled back. It keeps the release of the run.
+	NotRolledBack State = "NotRolledBack"
 )
 
 // States returns all states of members.
 func States() []State {
-	return []State{Waiting, Started, Withdrawing, Changing, Settling, Good, Failed, Blocked, Skipped, Returned, Kept}
+	return []State{Waiting, Started, Withdrawing, Changing, Settling, Good, Failed, Blocked, Skipped, RolledBack, NotRolledBack}
 }
 
 // atRisk reports whether a member in this state has started and is not Good yet.
@@ -100,7 +100,7 @@ const (
 // ReasonCheck is the reason of Blocked: a check before the upgrade refused it. The member has the name of the check.
 const ReasonCheck Reason = "Check"
 
-// ReasonNotPossible is the reason of Kept: EKS does not allow a rollback, or no longer.
+// ReasonNotPossible is the reason of NotRolledBack: EKS does not allow a rollback, or no longer.
 const ReasonNotPossible Reason = "NotPossible"
 
 // Reasons of Skipped, and of clusters that a plan leaves out.
@@ -138,7 +138,7 @@ func Reasons(of State) []Reason {
 		return []Reason{ReasonCheck}
 	case Skipped:
 		return []Reason{ReasonPinned, ReasonUpToDate, ReasonOvertaken, ReasonDecision, ReasonSuperseded, ReasonDeleted}
-	case Kept:
+	case NotRolledBack:
 		return []Reason{ReasonNotPossible}
 	}
 	return nil

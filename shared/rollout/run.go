@@ -28,8 +28,8 @@ type Run struct {
 	// Stages and Members are in the order of the plan.
 	Stages  []StageRun  `json:"stages"`
 	Members []MemberRun `json:"members"`
-	// Decided are the answers to decisions that were applied, by name. A decision applies once.
-	Decided map[string]Answer `json:"decided"`
+	// Answers are those of decisions that were applied, by name. A decision applies once.
+	Answers map[string]Answer `json:"answers"`
 }
 
 // RunState is the state of a run in one word.
@@ -84,11 +84,11 @@ type StageRun struct {
 	// Began is when its first member started. Passed is when it passed; zero if it has not.
 	Began  time.Time `json:"began,omitzero"`
 	Passed time.Time `json:"passed,omitzero"`
-	// Soaked is since when the soak is over and only approvals are missing.
-	Soaked time.Time `json:"soaked,omitzero"`
-	// AlarmSince is since when an alarm of the stage is in ALARM or absent; zero if none is. Quiet is since when none is, if one was.
+	// SoakedAt is when the soak was over. Since then only approvals are missing.
+	SoakedAt time.Time `json:"soakedAt,omitzero"`
+	// AlarmSince is since when an alarm of the stage is in ALARM or absent; zero if none is. QuietSince is since when none is, if one was.
 	AlarmSince time.Time `json:"alarmSince,omitzero"`
-	Quiet      time.Time `json:"quiet,omitzero"`
+	QuietSince time.Time `json:"quietSince,omitzero"`
 	// Before and After are the decisions that approved the stage.
 	Before []string `json:"before,omitempty"`
 	After  []string `json:"after,omitempty"`
@@ -121,16 +121,17 @@ type MemberRun struct {
 	// Begun reports whether the last attempt has begun, Changed whether any attempt has.
 	Begun   bool `json:"begun,omitempty"`
 	Changed bool `json:"changed,omitempty"`
-	// Look is the time of the newest fact that counted. Well and Unwell are since when all looks found the cluster well, or not well.
-	Look   time.Time `json:"look,omitzero"`
-	Well   time.Time `json:"well,omitzero"`
-	Unwell time.Time `json:"unwell,omitzero"`
-	// Good is since when the member is Good. Regressed is when it was no longer.
-	Good      time.Time `json:"good,omitzero"`
-	Regressed time.Time `json:"regressed,omitzero"`
-	// Back reports whether the last attempt is a rollback. Prior and PriorReason are the state before it, and its reason.
-	Back        bool   `json:"back,omitempty"`
-	Prior       State  `json:"prior,omitempty"`
+	// Look is the time of the newest fact that counted. WellSince and UnwellSince are since when all looks found the cluster well, or
+	// not well.
+	Look        time.Time `json:"look,omitzero"`
+	WellSince   time.Time `json:"wellSince,omitzero"`
+	UnwellSince time.Time `json:"unwellSince,omitzero"`
+	// GoodSince is since when the member is Good. RegressedAt is when it was no longer.
+	GoodSince   time.Time `json:"goodSince,omitzero"`
+	RegressedAt time.Time `json:"regressedAt,omitzero"`
+	// Rollback reports whether the last attempt is a rollback. PriorState and PriorReason are the state before it, and its reason.
+	Rollback    bool   `json:"rollback,omitempty"`
+	PriorState  State  `json:"priorState,omitempty"`
 	PriorReason Reason `json:"priorReason,omitempty"`
 	// Noticed reports whether a notice of a long wait was sent.
 	Noticed bool `json:"noticed,omitempty"`
@@ -145,12 +146,12 @@ type Answer struct {
 	Message string `json:"message"`
 }
 
-// Begin returns the record of a new run. decided are the answers of earlier runs of the rollout: their decisions do not apply again.
-func Begin(p *Plan, number int64, decided map[string]Answer, now time.Time) Run {
+// Begin returns the record of a new run. answers are those of earlier runs of the rollout: their decisions do not apply again.
+func Begin(p *Plan, number int64, answers map[string]Answer, now time.Time) Run {
 	now = wholeSecond(now)
-	r := Run{Rollout: p.Rollout, Number: number, Plan: p.Digest(), Sequence: 1, State: Running, Started: now, Decided: map[string]Answer{}}
-	for name, answer := range decided {
-		r.Decided[name] = answer
+	r := Run{Rollout: p.Rollout, Number: number, Plan: p.Digest(), Sequence: 1, State: Running, Started: now, Answers: map[string]Answer{}}
+	for name, answer := range answers {
+		r.Answers[name] = answer
 	}
 	r.Stages = make([]StageRun, len(p.Stages))
 	for i := range p.Stages {
@@ -194,9 +195,9 @@ func (r *Run) clone() Run {
 		out.Stages[i].Before = slices.Clone(r.Stages[i].Before)
 		out.Stages[i].After = slices.Clone(r.Stages[i].After)
 	}
-	out.Decided = make(map[string]Answer, len(r.Decided))
-	for name, answer := range r.Decided {
-		out.Decided[name] = answer
+	out.Answers = make(map[string]Answer, len(r.Answers))
+	for name, answer := range r.Answers {
+		out.Answers[name] = answer
 	}
 	return out
 }
@@ -213,8 +214,8 @@ type Assignment struct {
 	Plan string `json:"plan"`
 	// To is the release of the cluster.
 	To ReleaseRef `json:"to"`
-	// Back reports whether the cluster returns to its previous release.
-	Back bool `json:"back,omitempty"`
+	// Rollback reports whether the cluster returns to its previous release.
+	Rollback bool `json:"rollback,omitempty"`
 	// Withdrawn means that the cell must not begin the attempt. The cell reports whether it had begun.
 	Withdrawn bool `json:"withdrawn,omitempty"`
 }
@@ -238,10 +239,10 @@ func Assignments(p *Plan, r *Run) (all []Assignment) {
 			}
 			a := Assignment{
 				Cluster: m.Cluster, Cell: member.Cell, Rollout: r.Rollout, Run: r.Number, Attempt: m.Attempt, Plan: r.Plan,
-				To: ReleaseRef{member.To.Release, member.To.SHA256}, Back: m.Back,
+				To: ReleaseRef{member.To.Release, member.To.SHA256}, Rollback: m.Rollback,
 				Withdrawn: m.State == Withdrawing || m.State == Failed && !m.Begun,
 			}
-			if m.Back {
+			if m.Rollback {
 				a.To = ReleaseRef{member.From.Release, member.From.SHA256}
 			}
 			all = append(all, a)

@@ -123,7 +123,7 @@ const (
 func StatusOf(r *Record, newest, ran *Plan) Status {
 	s := Status{
 		APIVersion: "drover.run/v1alpha1", Kind: "RolloutStatus", Metadata: StatusMetadata{r.Rollout}, Revision: r.Revision,
-		Problems: r.Problems, PausedBy: r.PausedBy, Answers: r.Answers(),
+		Problems: r.Problems, PausedBy: r.PausedBy, Answers: r.AllAnswers(),
 	}
 	if newest != nil {
 		s.Plan = &PlanStatus{
@@ -209,10 +209,10 @@ func (s *StageStatus) look(stage *Stage, run *StageRun) {
 	for i := range s.Members {
 		if m := &s.Members[i]; m.State == Good {
 			s.State = StageSoaking
-			s.SoakUntil = later(s.SoakUntil, later(m.Good, run.Quiet).Add(time.Duration(stage.Soak)))
+			s.SoakUntil = later(s.SoakUntil, later(m.GoodSince, run.QuietSince).Add(time.Duration(stage.Soak)))
 		}
 	}
-	if !run.Soaked.IsZero() && len(run.After) < approvals(stage.After) {
+	if !run.SoakedAt.IsZero() && len(run.After) < approvals(stage.After) {
 		s.Needs = NeedsAfter
 	}
 }
@@ -224,7 +224,7 @@ func failedInBudget(p *Plan, r *Run, stage int) (count int) {
 		shares := i == stage || p.Stages[stage].SharedFailures && p.Stages[i].Of == p.Stages[stage].Of
 		for range p.Stages[i].Members {
 			switch r.Members[n].State {
-			case Failed, Blocked, Returned, Kept:
+			case Failed, Blocked, RolledBack, NotRolledBack:
 				if shares {
 					count++
 				}

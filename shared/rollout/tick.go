@@ -88,10 +88,10 @@ func Tick(p *Plan, before Run, in Inputs, now time.Time) (Run, []Action, time.Ti
 func equal(a, b *Run) bool {
 	sameHalt := a.Halt == nil && b.Halt == nil || a.Halt != nil && b.Halt != nil && *a.Halt == *b.Halt
 	return sameHalt && a.State == b.State && a.Ended.Equal(b.Ended) && a.PausedBy == b.PausedBy && a.Ending == b.Ending &&
-		slices.Equal(a.Overrides, b.Overrides) && slices.Equal(a.Members, b.Members) && maps.Equal(a.Decided, b.Decided) &&
+		slices.Equal(a.Overrides, b.Overrides) && slices.Equal(a.Members, b.Members) && maps.Equal(a.Answers, b.Answers) &&
 		slices.EqualFunc(a.Stages, b.Stages, func(a, b StageRun) bool {
-			return a.Began.Equal(b.Began) && a.Passed.Equal(b.Passed) && a.Soaked.Equal(b.Soaked) && a.AlarmSince.Equal(b.AlarmSince) &&
-				a.Quiet.Equal(b.Quiet) && slices.Equal(a.Before, b.Before) && slices.Equal(a.After, b.After) && a.Rollback == b.Rollback
+			return a.Began.Equal(b.Began) && a.Passed.Equal(b.Passed) && a.SoakedAt.Equal(b.SoakedAt) && a.AlarmSince.Equal(b.AlarmSince) &&
+				a.QuietSince.Equal(b.QuietSince) && slices.Equal(a.Before, b.Before) && slices.Equal(a.After, b.After) && a.Rollback == b.Rollback
 		})
 }
 
@@ -131,7 +131,7 @@ func (t *ticking) set(m *MemberRun, state State, reason Reason) {
 // wait returns a member to Waiting, or takes it out of a run that ends.
 func (t *ticking) wait(m *MemberRun) {
 	m.Begun, m.Check = false, ""
-	m.Look, m.Well, m.Unwell, m.Good, m.Regressed = time.Time{}, time.Time{}, time.Time{}, time.Time{}, time.Time{}
+	m.Look, m.WellSince, m.UnwellSince, m.GoodSince, m.RegressedAt = time.Time{}, time.Time{}, time.Time{}, time.Time{}, time.Time{}
 	switch t.r.Ending {
 	case Superseded:
 		t.set(m, Skipped, ReasonSuperseded)
@@ -187,7 +187,7 @@ func (t *ticking) tally(i int) (n tally) {
 			n.atRisk++
 		case m.State == Good:
 			n.good++
-		case m.State == Failed, m.State == Returned, m.State == Kept: // a rollback does not forgive a failure
+		case m.State == Failed, m.State == RolledBack, m.State == NotRolledBack: // a rollback does not forgive a failure
 			n.failed++
 		case m.State == Blocked:
 			n.blocked++
@@ -252,7 +252,7 @@ func (t *ticking) watchAlarms() {
 		}
 		return
 	}
-	quiet := s.Quiet
+	quiet := s.QuietSince
 	if !s.AlarmSince.IsZero() {
 		quiet, s.AlarmSince = t.now, time.Time{}
 	}
@@ -261,7 +261,7 @@ func (t *ticking) watchAlarms() {
 			quiet = since // an alarm that was in ALARM between two ticks
 		}
 	}
-	s.Quiet = quiet
+	s.QuietSince = quiet
 }
 
 // hasAlarm reports whether an alarm of a stage is in ALARM or absent.
@@ -299,11 +299,11 @@ func (t *ticking) passes(i int) bool {
 	}
 	if own.waiting+own.atRisk > 0 || all.failed+all.blocked > s.MaxFailures || own.good <= own.failed+own.blocked ||
 		t.hasAlarm(i) || !t.isSoaked(i) {
-		run.Soaked = time.Time{}
+		run.SoakedAt = time.Time{}
 		return false
 	}
-	if run.Soaked.IsZero() {
-		run.Soaked = t.now
+	if run.SoakedAt.IsZero() {
+		run.SoakedAt = t.now
 	}
 	return len(run.After) >= approvals(s.After)
 }
@@ -317,7 +317,7 @@ func (t *ticking) isSoaked(i int) bool {
 		if m.State != Good {
 			continue
 		}
-		end := later(m.Good, t.r.Stages[i].Quiet).Add(time.Duration(t.p.Stages[i].Soak))
+		end := later(m.GoodSince, t.r.Stages[i].QuietSince).Add(time.Duration(t.p.Stages[i].Soak))
 		if t.tickBy(end); t.now.Before(end) || m.Look.Before(end) {
 			done = false
 		}
@@ -401,7 +401,7 @@ func (t *ticking) withdraw() {
 			return
 		}
 		reason, _ := t.stageReason(i)
-		if m.Back { // a rollback ignores everything except a pause and the end of the run
+		if m.Rollback { // a rollback ignores everything except a pause and the end of the run
 			if t.r.PausedBy == "" {
 				reason = ""
 			}
@@ -480,8 +480,8 @@ func (s *Stage) full(own, pool tally) Reason {
 // begin records the start of a member.
 func (t *ticking) begin(i int, m *MemberRun) {
 	m.Attempt++
-	m.Started, m.Begun, m.Back, m.Check = t.now, false, false, ""
-	m.Look, m.Well, m.Unwell, m.Good, m.Regressed = time.Time{}, time.Time{}, time.Time{}, time.Time{}, time.Time{}
+	m.Started, m.Begun, m.Rollback, m.Check = t.now, false, false, ""
+	m.Look, m.WellSince, m.UnwellSince, m.GoodSince, m.RegressedAt = time.Time{}, time.Time{}, time.Time{}, time.Time{}, time.Time{}
 	t.set(m, Started, "")
 	t.tickBy(t.now.Add(time.Duration(t.p.Stages[i].Deadline)))
 	if s := &t.r.Stages[i]; s.Began.IsZero() {
@@ -501,9 +501,9 @@ func (t *ticking) rollBack() {
 	busy := 0
 	for j := range t.stages[i] {
 		switch m := &t.stages[i][j]; {
-		case m.Back && m.State.inFlight():
+		case m.Rollback && m.State.inFlight():
 			busy++
-		case m.Changed && !m.Back && (m.State == Good || m.State == Failed || m.State == Settling):
+		case m.Changed && !m.Rollback && (m.State == Good || m.State == Failed || m.State == Settling):
 			due = append(due, j)
 		}
 	}
@@ -524,13 +524,13 @@ func (t *ticking) rollBack() {
 		f, found := t.in.Facts[m.Cluster]
 		switch {
 		case t.isDeleted(m, member), found && !t.now.Before(f.RollbackUntil):
-			t.set(m, Kept, ReasonNotPossible)
+			t.set(m, NotRolledBack, ReasonNotPossible)
 		case !found || busy >= t.p.Stages[i].MaxConcurrency:
 			waits = true
 		default:
 			state, reason := m.State, m.Reason
 			t.begin(i, m)
-			m.Back, m.Prior, m.PriorReason = true, state, reason
+			m.Rollback, m.PriorState, m.PriorReason = true, state, reason
 			busy++
 		}
 	}

@@ -120,13 +120,13 @@ func (s *story) decide(verb api.Verb, change func(*api.DecisionSpec)) *story {
 		change(&spec)
 	}
 	name := fmt.Sprintf("d%d", len(s.in.Decisions))
-	s.in.Decisions = append(s.in.Decisions, rollout.Decided{Name: name, Version: "v", At: s.now, Spec: spec})
+	s.in.Decisions = append(s.in.Decisions, rollout.UploadedDecision{Name: name, Version: "v", At: s.now, Spec: spec})
 	return s
 }
 
 // answer is that to the last decision.
 func (s *story) answer() rollout.Answer {
-	return s.run.Decided[fmt.Sprintf("d%d", len(s.in.Decisions)-1)]
+	return s.run.Answers[fmt.Sprintf("d%d", len(s.in.Decisions)-1)]
 }
 
 func (s *story) member(name string) rollout.MemberRun {
@@ -231,10 +231,10 @@ func TestTickAlarms(t *testing.T) {
 	s.after(10 * time.Minute).tick()
 	require.Equal(t, rollout.HaltAlarm, s.run.Halt.Cause)
 	require.Equal(t, rollout.RollingBack, s.run.State)
-	require.True(t, s.member("a").Back)
+	require.True(t, s.member("a").Rollback)
 	require.Equal(t, "1.36-1", rollout.Assignments(s.plan, &s.run)[0].To.Name)
 	s.after(time.Minute).report(rollout.AttemptDone, "a").see("a", func(f *rollout.Fact) { f.Deployed = fact("a").Deployed }).tick()
-	require.Equal(t, "a Returned, b Waiting Halted, c Waiting Halted, d Waiting Halted", s.states())
+	require.Equal(t, "a RolledBack, b Waiting Halted, c Waiting Halted, d Waiting Halted", s.states())
 	require.Equal(t, rollout.Halted, s.run.State)
 }
 
@@ -244,12 +244,12 @@ func TestTickRollsBackLatestFirst(t *testing.T) {
 	s.good("b")
 	s.see("a", func(f *rollout.Fact) { f.RollbackUntil = time.Time{} })
 	s.after(time.Minute).report(rollout.AttemptStopped, "c").tick()
-	require.Equal(t, "a Kept NotPossible, b Good, c Started, d Waiting Halted", s.states())
+	require.Equal(t, "a NotRolledBack NotPossible, b Good, c Started, d Waiting Halted", s.states())
 	require.Equal(t, "RollingBack all Failures", s.events()[len(s.events())-1])
 	s.after(time.Minute).report(rollout.AttemptDone, "c").see("c", func(f *rollout.Fact) { f.Deployed = fact("c").Deployed }).tick()
-	require.Equal(t, "a Kept NotPossible, b Started, c Returned, d Waiting Halted", s.states())
+	require.Equal(t, "a NotRolledBack NotPossible, b Started, c RolledBack, d Waiting Halted", s.states())
 	s.after(time.Minute).report(rollout.AttemptStopped, "b").tick()
-	require.Equal(t, "a Kept NotPossible, b Failed Rollback, c Returned, d Waiting Halted", s.states())
+	require.Equal(t, "a NotRolledBack NotPossible, b Failed Rollback, c RolledBack, d Waiting Halted", s.states())
 	s.after(time.Second).decide(api.VerbRetry, func(d *api.DecisionSpec) { d.Clusters = []string{"b"} }).tick()
 	require.False(t, s.answer().Applied)
 }

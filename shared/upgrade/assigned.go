@@ -18,8 +18,8 @@ type Assigned struct {
 	Key string
 	// Release and SHA256 are the release by name and content.
 	Release, SHA256 string
-	// Back reports that the run rolls the cluster back. Release is then the previous release. Windows and freezes do not hold a rollback.
-	Back bool
+	// Rollback reports that the run rolls the cluster back. Release is then the previous release. Windows and freezes do not hold a rollback.
+	Rollback bool
 }
 
 // IsAssigned reports whether the key of a request is that of an attempt of a rollout.
@@ -33,16 +33,16 @@ func (in Situation) requestedByRollout() *request {
 		return nil
 	}
 	req := &request{
-		start: &Start{Origin: OriginRollout, Key: a.Key, Release: a.Release, SHA256: a.SHA256, Rollback: a.Back},
+		start: &Start{Origin: OriginRollout, Key: a.Key, Release: a.Release, SHA256: a.SHA256, Rollback: a.Rollback},
 		to:    Target{Release: a.Release, SHA256: a.SHA256},
 	}
-	if a.Back {
+	if a.Rollback {
 		req.start.Origin = OriginRollback
 	}
 	if in.answered(req.start) {
 		return nil
 	}
-	if !a.Back {
+	if !a.Rollback {
 		in.waitForWindow(req)
 	}
 	return in.resolveVersion(req)
@@ -50,7 +50,7 @@ func (in Situation) requestedByRollout() *request {
 
 // rollsBackUnfinished reports whether a run rolls back an upgrade that stopped before the cluster was pinned to its release.
 func (in Situation) rollsBackUnfinished(a *Assigned) bool {
-	return a.Back && in.Record.LastChange().unfinished()
+	return a.Rollback && in.Record.LastChange().unfinished()
 }
 
 // releaseVersion returns the Kubernetes version of the release of a start.

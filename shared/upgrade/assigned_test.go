@@ -17,7 +17,7 @@ func withAssignment(release string) func(*Situation) {
 	}
 }
 
-func back(in *Situation) { in.Assigned.Back = true }
+func back(in *Situation) { in.Assigned.Rollback = true }
 
 // frozen is a freeze of one kind of work until a time after noon; 0 is never.
 func frozen(what api.Stop, until time.Duration) func(*Situation) {

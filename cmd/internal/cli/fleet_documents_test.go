@@ -50,7 +50,7 @@ func TestRolloutHistory(t *testing.T) {
 	paused := h.uploaded[0].Metadata.Name
 	h.putRun(t, func(r *rollout.Run) {
 		needsApproval(r)
-		r.Decided[paused] = rollout.Answer{Version: "1", Applied: true, Message: "nothing starts until a decision resumes the run"}
+		r.Answers[paused] = rollout.Answer{Version: "1", Applied: true, Message: "nothing starts until a decision resumes the run"}
 	})
 	ended := rollout.Begin(decisionPlan(), 2, nil, decisionNow)
 	ended.State, ended.Ended = rollout.Aborted, decisionNow

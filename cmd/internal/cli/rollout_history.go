@@ -138,7 +138,7 @@ func readDecisions(ctx context.Context, specs store.Objects, record *rollout.Rec
 	}
 	slices.SortStableFunc(entries, func(a, b store.Entry) int { return b.Modified.Compare(a.Modified) })
 	entries = entries[:min(limit, len(entries))]
-	answers := record.Answers()
+	answers := record.AllAnswers()
 	all := make([]pastDecision, len(entries))
 	err = overview.Each(ctx, len(entries), func(ctx context.Context, i int) error {
 		object, err := specs.Get(ctx, entries[i].Key, api.MaxFile)

@@ -188,7 +188,7 @@ var rolloutTones = map[string]view.Tone{
 	string(rollout.Started): view.Moving, string(rollout.Withdrawing): view.Moving, string(rollout.Changing): view.Moving,
 	string(rollout.Settling): view.Moving, string(rollout.Good): view.Good, string(rollout.Failed): view.Bad,
 	string(rollout.Blocked): view.Bad,
-	string(rollout.Skipped): view.Quiet, string(rollout.Kept): view.Bad,
+	string(rollout.Skipped): view.Quiet, string(rollout.NotRolledBack): view.Bad,
 }
 
 // rollout shows one rollout. Members that wait only for an earlier stage are counted, unless the output is wide.
@@ -242,7 +242,7 @@ func (d *display) rollout(s *rollout.Status, wide bool) {
 	for i := range run.Stages {
 		for j := range run.Stages[i].Members {
 			m := &run.Stages[i].Members[j]
-			settled := m.State == rollout.Good || m.State == rollout.Skipped || m.State == rollout.Returned
+			settled := m.State == rollout.Good || m.State == rollout.Skipped || m.State == rollout.RolledBack
 			if m.Reason == rollout.ReasonStage && !wide {
 				later++
 			}
@@ -291,7 +291,7 @@ func stageNotes(s *rollout.StageStatus, now time.Time) string {
 	}
 	regressed := 0
 	for i := range s.Members {
-		if !s.Members[i].Regressed.IsZero() {
+		if !s.Members[i].RegressedAt.IsZero() {
 			regressed++
 		}
 	}

@@ -70,7 +70,7 @@ var meanings = map[meaning]string{
 	{rollout.Skipped, rollout.ReasonDecision}:   "A decision took the member out, or ended the run.",
 	{rollout.Skipped, rollout.ReasonSuperseded}: "A newer plan ended the run.",
 	{rollout.Skipped, rollout.ReasonDeleted}:    "The cluster was deleted or recreated after the plan was made.",
-	{rollout.Returned, ""}:                      "A rollback returned the cluster to its previous release.",
-	{rollout.Kept, rollout.ReasonNotPossible}: "EKS does not allow a rollback, or no longer allows one. The cluster keeps the " +
+	{rollout.RolledBack, ""}:                    "A rollback returned the cluster to its previous release.",
+	{rollout.NotRolledBack, rollout.ReasonNotPossible}: "EKS does not allow a rollback, or no longer allows one. The cluster keeps the " +
 		"release.",
 }

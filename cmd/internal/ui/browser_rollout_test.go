@@ -57,7 +57,7 @@ func newMadeUpRollout() *madeUpRollout {
 		m.Since = began
 		switch {
 		case i < 3:
-			m.State, m.Reason, m.Good = rollout.Good, "", began
+			m.State, m.Reason, m.GoodSince = rollout.Good, "", began
 		case i == 3:
 			m.State, m.Reason, m.Attempt = rollout.Failed, rollout.ReasonUpgrade, 1
 		case i < 6:
@@ -66,7 +66,7 @@ func newMadeUpRollout() *madeUpRollout {
 			m.Reason, m.Until = rollout.ReasonClusterWindow, time.Now().Add(3*time.Hour)
 		}
 	}
-	run.Members[1].Regressed = began
+	run.Members[1].RegressedAt = began
 	run.Stages[0].Began, run.Stages[0].Passed, run.Stages[1].Began = began, began.Add(time.Hour), began.Add(time.Hour)
 	return &madeUpRollout{plan: p, answers: map[string]rollout.DecisionAnswer{},
 		record: &rollout.Record{Rollout: p.Rollout, Revision: 1, Plan: p.Digest(), Planned: began, Number: 4, Run: &run}}
@@ -109,10 +109,10 @@ func (m *madeUpRollout) Decide(_ context.Context, spec api.DecisionSpec) (string
 	m.made = append(m.made, spec)
 	name := fmt.Sprintf("%s-%d", strings.ToLower(string(spec.Verb)), len(m.made))
 	now := began.Add(time.Duration(len(m.made)) * time.Minute)
-	decided := []rollout.Decided{{Name: name, Version: "1", At: now, Spec: spec}}
+	decided := []rollout.UploadedDecision{{Name: name, Version: "1", At: now, Spec: spec}}
 	run, _, _ := rollout.Tick(m.plan, *m.record.Run, rollout.Inputs{Decisions: decided}, now)
 	m.record.Run = &run
-	m.answers[name] = rollout.DecisionAnswer{Rollout: spec.Rollout, Decision: name, Answer: run.Decided[name]}
+	m.answers[name] = rollout.DecisionAnswer{Rollout: spec.Rollout, Decision: name, Answer: run.Answers[name]}
 	return name, nil
 }
 

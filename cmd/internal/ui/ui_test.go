@@ -121,7 +121,7 @@ func TestServer(t *testing.T) {
 		},
 		"serves the meanings of reasons": {method: "GET", path: "/meanings.json", host: own, headers: with(), code: 200, body: `{}`},
 		"serves the answer to a decision": {
-			method: "GET", path: "/rollouts/decided/k/a-1.json", host: own, headers: with(), code: 200, body: `"decision":"a-1"`,
+			method: "GET", path: "/rollouts/answers/k/a-1.json", host: own, headers: with(), code: 200, body: `"decision":"a-1"`,
 		},
 		"knows no other record":               {method: "GET", path: "/rollouts/runs/k.json", host: own, headers: with(), code: 404},
 		"refuses a rollout without the token": {method: "GET", path: "/status/rollouts/k.json", host: own, code: 401},

@@ -254,7 +254,7 @@ func (c *call) fact(ctx context.Context, o *observedCluster) (*rollout.Fact, err
 	switch {
 	case f.Attempt.State == rollout.AttemptBlocked:
 		f.Attempt.Check = blockedBy(o)
-	case f.Attempt.State == rollout.AttemptDone && !a.Back && c.inRun(a):
+	case f.Attempt.State == rollout.AttemptDone && !a.Rollback && c.inRun(a):
 		return f, c.observeDone(ctx, o, f)
 	}
 	return f, nil

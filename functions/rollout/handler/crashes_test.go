@@ -58,9 +58,9 @@ func (f *fixture) outcome() string {
 	record.Revision = 0
 	if record.Run != nil {
 		record.Run.Sequence = 0
-		for name, answer := range record.Run.Decided {
+		for name, answer := range record.Run.Answers {
 			answer.Version = ""
-			record.Run.Decided[name] = answer
+			record.Run.Answers[name] = answer
 		}
 	}
 	assigned := f.assignedDocument()

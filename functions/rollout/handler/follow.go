@@ -105,7 +105,7 @@ func covers(old, section *rollout.Section, now time.Time) bool {
 
 // answer writes the answers to decisions that are not written yet.
 func (e *evaluation) answer(ctx context.Context) error {
-	answers := e.record.Answers()
+	answers := e.record.AllAnswers()
 	if len(answers) == 0 {
 		return nil
 	}

@@ -149,7 +149,7 @@ func TestDecisions(t *testing.T) {
 		require.Equal(t, "no run is active", f.answer("abort").Message)
 		f.decide("go-2", api.VerbStart, "")
 		require.True(t, f.answer("go-2").Applied)
-		require.Len(t, f.record("next").Answers(), 6)
+		require.Len(t, f.record("next").AllAnswers(), 6)
 	})
 	t.Run("of one second: the brake prevails", func(t *testing.T) {
 		f := start(t)
@@ -357,7 +357,7 @@ func TestGates(t *testing.T) {
 		f.decide("go", api.VerbStart, "")
 		f.pass(func() bool { return f.members("next")[1] == "b Good" })
 		f.alarms["errors"] = alarm("ALARM", f.now)
-		f.pass(func() bool { return f.members("next")[1] == "b Returned" })
+		f.pass(func() bool { return f.members("next")[1] == "b RolledBack" })
 		require.Equal(t, "r1", f.clusters["b"].release.Release)
 		require.Equal(t, "r2", f.clusters["a"].release.Release, "of the passed stage")
 		require.Equal(t, "Halted", f.status("next").State)

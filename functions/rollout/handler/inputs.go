@@ -37,7 +37,7 @@ type evaluation struct {
 	subject  rollout.Subject
 	problems []rollout.Problem
 	// decisions are those without an answer.
-	decisions []rollout.Decided
+	decisions []rollout.UploadedDecision
 	freezes   []api.Freeze
 	report    *rollout.Report
 	// plans that were read or computed, by digest.
@@ -156,7 +156,7 @@ func (e *evaluation) readReleases(ctx context.Context) error {
 
 // readDecisions reads the decisions without an answer, in the order of their uploads.
 func (e *evaluation) readDecisions(ctx context.Context) error {
-	name, answers := e.record.Rollout, e.record.Answers()
+	name, answers := e.record.Rollout, e.record.AllAnswers()
 	entries, err := e.Specs.List(ctx, names.Decisions+name+"/")
 	if err != nil {
 		return err
@@ -180,12 +180,12 @@ func (e *evaluation) readDecisions(ctx context.Context) error {
 		case d.Spec.Rollout != name:
 			e.problem(entry.Key, "it is for the rollout %s: upload it as %s", d.Spec.Rollout, names.Decision(d.Spec.Rollout, decision))
 		default:
-			e.decisions = append(e.decisions, rollout.Decided{
+			e.decisions = append(e.decisions, rollout.UploadedDecision{
 				Name: decision, Version: object.Version, At: object.Modified, Spec: d.Spec,
 			})
 		}
 	}
-	slices.SortStableFunc(e.decisions, rollout.CompareDecided)
+	slices.SortStableFunc(e.decisions, rollout.CompareDecisions)
 	return nil
 }
 

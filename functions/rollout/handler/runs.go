@@ -135,13 +135,13 @@ func (e *evaluation) begin(ctx context.Context) error {
 		}
 		answer := rollout.Answer{Version: d.Version, Applied: applied, Message: message}
 		if run := e.record.Running(); run != nil {
-			run.Decided[d.Name] = answer
+			run.Answers[d.Name] = answer
 			return nil
 		}
-		if e.record.Decided == nil {
-			e.record.Decided = map[string]rollout.Answer{}
+		if e.record.Answers == nil {
+			e.record.Answers = map[string]rollout.Answer{}
 		}
-		e.record.Decided[d.Name] = answer
+		e.record.Answers[d.Name] = answer
 		if d.Spec.Verb == api.VerbStart {
 			e.notify(rollout.EventProblem, fmt.Sprintf("the decision %s did not start a run: %s", d.Name, message))
 		}
@@ -162,7 +162,7 @@ func (e *evaluation) begin(ctx context.Context) error {
 }
 
 // applyWithoutRun applies a decision while no run is active. A Start begins one. See applyToRun of package rollout for an active run.
-func (e *evaluation) applyWithoutRun(ctx context.Context, d rollout.Decided) (applied bool, message string, err error) {
+func (e *evaluation) applyWithoutRun(ctx context.Context, d rollout.UploadedDecision) (applied bool, message string, err error) {
 	r := e.record
 	switch d.Spec.Verb {
 	case api.VerbStart:
@@ -297,8 +297,8 @@ func (e *evaluation) start(ctx context.Context, digest string) (refused string, 
 			return "", err
 		}
 	}
-	run := rollout.Begin(p, entry.Number, r.Answers(), e.now)
-	r.Number, r.Run, r.Decided = entry.Number, &run, nil
+	run := rollout.Begin(p, entry.Number, r.AllAnswers(), e.now)
+	r.Number, r.Run, r.Answers = entry.Number, &run, nil
 	r.Notices = append(r.Notices, rollout.Notify{Event: rollout.EventStarted, Run: run.Number, Plan: digest})
 	return "", nil
 }

@@ -125,7 +125,7 @@ func (p Fleet) read(ctx context.Context) (members map[string]bool, report *rollo
 		watched := slices.ContainsFunc(section.Watches, func(w rollout.Watch) bool { return w.Until.After(p.Now()) })
 		claims = claims || len(section.Claims) > 0
 		for _, a := range section.Assignments {
-			if _, member := slices.BinarySearch(section.Claims, a.Cluster); member && !a.Back {
+			if _, member := slices.BinarySearch(section.Claims, a.Cluster); member && !a.Rollback {
 				members[a.Cluster] = watched
 			}
 		}

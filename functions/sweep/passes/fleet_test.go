@@ -128,7 +128,7 @@ func TestFleetPass(t *testing.T) {
 			f.assigned.Sections["next"] = section
 		}, without("observe b")},
 		"does not observe rollbacks": {func(f *fleet) {
-			f.assigned.Sections["next"].Assignments[1].Back = true
+			f.assigned.Sections["next"].Assignments[1].Rollback = true
 		}, without("observe b")},
 		"continues where an API server does not answer": {func(f *fleet) { f.failing["observe a"] = errThrottled }, all},
 	} {

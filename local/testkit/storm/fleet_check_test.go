@@ -164,7 +164,7 @@ func TestEveryFleetCheckCanFail(t *testing.T) {
 		"a member does not settle":                 {5, set(rollout.Settling, rollout.Good, ""), "was not well for 5m0s"},
 		"a member is Good before its upgrade ends": {6, set(rollout.Changing, rollout.Good, ""), "no fact about this attempt shows it"},
 		"another cluster joins":                    {7, eachRun(func(_, after *rollout.Run) { after.Members[0].Cluster = "c9" }), "is not c0"},
-		"an answer is forgotten":                   {8, eachRun(func(_, after *rollout.Run) { clear(after.Decided) }), "was answered twice"},
+		"an answer is forgotten":                   {8, eachRun(func(_, after *rollout.Run) { clear(after.Answers) }), "was answered twice"},
 		"a freeze is not read": {9, func(p *plot) {
 			p.act(20*time.Minute, "freeze", func(w *world) { w.freeze("f0", "{}", false) })
 			p.sortActs()
@@ -225,7 +225,7 @@ func TestEveryFleetCheckCanFail(t *testing.T) {
 		"a cluster is rolled back that the run did not change": {21, func(p *plot) {
 			p.fleet.sabotage.assigned = func(a *rollout.Assigned) {
 				for i := range a.Sections["next"].Assignments {
-					a.Sections["next"].Assignments[i].Back = true
+					a.Sections["next"].Assignments[i].Rollback = true
 				}
 			}
 		}, "the run did not change it"},
@@ -236,7 +236,7 @@ func TestEveryFleetCheckCanFail(t *testing.T) {
 			after.Halt = &rollout.Halt{Stage: 2, Cause: rollout.HaltRejected, At: after.Started}
 			after.Stages[1].Rollback = rollout.RollbackActive
 			m := &after.Members[3]
-			m.State, m.Reason, m.Back, m.Attempt, m.Started = rollout.Started, "", true, 1, after.Started
+			m.State, m.Reason, m.Rollback, m.Attempt, m.Started = rollout.Started, "", true, 1, after.Started
 			for i := range after.Members {
 				if m := &after.Members[i]; m.State == rollout.Waiting {
 					m.Reason = rollout.ReasonHalted

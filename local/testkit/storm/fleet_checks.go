@@ -244,17 +244,17 @@ func (f *fleetChecks) derive(p *rollout.Plan, r *rollout.Run) {
 }
 
 // beginOf is the record with which a run began. The decisions up to the Start were answered before it.
-func beginOf(p *rollout.Plan, record *rollout.Record, decisions []rollout.Decided) rollout.Run {
+func beginOf(p *rollout.Plan, record *rollout.Record, decisions []rollout.UploadedDecision) rollout.Run {
 	run := record.Run
 	answered := map[string]rollout.Answer{}
-	maps.Copy(answered, run.Decided)
-	slices.SortFunc(decisions, rollout.CompareDecided)
+	maps.Copy(answered, run.Answers)
+	slices.SortFunc(decisions, rollout.CompareDecisions)
 	started := false
 	for _, d := range decisions {
 		if started {
 			delete(answered, d.Name)
 		}
-		started = started || d.Spec.Verb == api.VerbStart && run.Decided[d.Name].Applied
+		started = started || d.Spec.Verb == api.VerbStart && run.Answers[d.Name].Applied
 	}
 	return rollout.Begin(p, run.Number, answered, run.Started)
 }
@@ -302,7 +302,7 @@ func (w *world) checkClaims() {
 func (w *world) checkReads(name string, was *rollout.Run, reads *fleetReads) {
 	for _, u := range w.fleet.uploads {
 		of, decision, isDecision := names.DecisionOfKey(u.key)
-		_, answered := was.Decided[decision]
+		_, answered := was.Answers[decision]
 		if u.turn >= reads.turn || u.deleted > 0 || isDecision && (of != name || answered) {
 			continue
 		}
@@ -437,8 +437,8 @@ func (w *world) checkCopy(cluster string) {
 	if a.Begun {
 		fl.touch(a.Rollout, a.Run, cluster)
 	}
-	w.check(f(3), found && from.Cluster == cluster && from.Back == a.Back, "%s has the assignment %s, which was not published", cluster,
-		a.Key())
+	w.check(f(3), found && from.Cluster == cluster && from.Rollback == a.Rollback, "%s has the assignment %s, which was not published",
+		cluster, a.Key())
 	w.check(f(18), !found || from.To == a.To, "%s has the release %+v, and the assignment has %+v", cluster, a.To, from.To)
 	if was == nil || was.Key() != a.Key() || was.Stack != a.Stack {
 		// A copy that begins as a withdrawn one answers a run that withdrew before the cell had read it. Nothing begins there.

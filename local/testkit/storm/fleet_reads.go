@@ -33,7 +33,7 @@ type fleetReads struct {
 	record *rollout.Record
 	// ticked reports whether the result of the tick is known: the function wrote a record, or it published what follows from the old one.
 	ticked    bool
-	decisions []rollout.Decided
+	decisions []rollout.UploadedDecision
 	// keys are those of the decisions and freezes that it found, with those that it could not use.
 	keys    map[string]bool
 	freezes []api.Freeze
@@ -112,7 +112,9 @@ func (s *readSpecs) Get(ctx context.Context, key string, limit int64) (store.Obj
 		reads.keys[key] = true
 		d, errs := api.ReadDecision(key, object.Body, api.Options{Name: name})
 		if errs == nil && strings.HasPrefix(key, names.Decisions+d.Spec.Rollout+"/") {
-			reads.decisions = append(reads.decisions, rollout.Decided{Name: name, Version: object.Version, At: object.Modified, Spec: d.Spec})
+			reads.decisions = append(reads.decisions, rollout.UploadedDecision{
+				Name: name, Version: object.Version, At: object.Modified, Spec: d.Spec,
+			})
 		}
 	}
 	if name, ok := names.FreezeOfKey(key); ok {

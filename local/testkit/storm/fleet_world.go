@@ -337,7 +337,7 @@ func (w *world) nameDeployed(cluster string) {
 func (w *world) endRun(name string, run *rollout.Run) {
 	p := w.fleet.plan(w, run.Plan)
 	blamed := slices.ContainsFunc(run.Members, func(m rollout.MemberRun) bool {
-		return slices.Contains([]rollout.State{rollout.Failed, rollout.Blocked, rollout.Returned, rollout.Kept}, m.State)
+		return slices.Contains([]rollout.State{rollout.Failed, rollout.Blocked, rollout.RolledBack, rollout.NotRolledBack}, m.State)
 	}) || slices.ContainsFunc(run.Stages, func(s rollout.StageRun) bool { return s.Rollback == rollout.RollbackDone })
 	resting := !slices.ContainsFunc(run.Members, func(m rollout.MemberRun) bool { return atRisk(m.State) })
 	switch {
@@ -367,7 +367,7 @@ func (w *world) endRun(name string, run *rollout.Run) {
 			return
 		}
 		s, state := &p.Stages[open], &run.Stages[open]
-		if len(state.Before) < len(s.Before) || !state.Soaked.IsZero() && len(state.After) < len(s.After) {
+		if len(state.Before) < len(s.Before) || !state.SoakedAt.IsZero() && len(state.After) < len(s.After) {
 			w.decide(choice{rollout: name, verb: api.VerbApprove})
 		}
 	}

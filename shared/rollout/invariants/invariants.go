@@ -240,10 +240,10 @@ func (c *checking) checkMembers() error {
 // checkAnswered: the tick answers every decision that it read (F8). One evaluation is a decision without an answer.
 func (c *checking) checkAnswered() error {
 	for _, d := range c.In.Decisions {
-		if _, old := c.Before.Decided[d.Name]; !old {
+		if _, old := c.Before.Answers[d.Name]; !old {
 			c.Checks["F8"]++
 		}
-		if _, answered := c.After.Decided[d.Name]; !answered {
+		if _, answered := c.After.Answers[d.Name]; !answered {
 			return fmt.Errorf("F8: the decision %s was not answered", d.Name)
 		}
 	}
@@ -253,9 +253,9 @@ func (c *checking) checkAnswered() error {
 // checkDecisions: a decision applies once, and a forward one only to the plan that it names (F8). One evaluation is an answer of the record
 // before, or a decision without one.
 func (c *checking) checkDecisions() error {
-	for name, answer := range c.Before.Decided {
+	for name, answer := range c.Before.Answers {
 		c.Checks["F8"]++
-		if c.After.Decided[name] != answer {
+		if c.After.Answers[name] != answer {
 			return fmt.Errorf("F8: the decision %s was answered twice", name)
 		}
 	}
@@ -263,14 +263,14 @@ func (c *checking) checkDecisions() error {
 		return err
 	}
 	for _, d := range c.In.Decisions {
-		answer := c.After.Decided[d.Name]
+		answer := c.After.Answers[d.Name]
 		if answer.Version == d.Version && answer.Applied && d.Spec.Plan != c.After.Plan && !d.Spec.Verb.Brakes() {
 			return fmt.Errorf("F8: the decision %s of another plan was applied", d.Name)
 		}
 	}
 	for i := range c.After.Stages {
 		for _, name := range slices.Concat(c.After.Stages[i].Before, c.After.Stages[i].After) {
-			if !c.After.Decided[name].Applied {
+			if !c.After.Answers[name].Applied {
 				return fmt.Errorf("F8: the approval %s is not a decision that applied", name)
 			}
 		}
@@ -295,7 +295,7 @@ func (c *Checker) Published(sequence, stored, before int64) error {
 // touched (F21).
 func (c *Checker) Assignment(a rollout.Assignment, member *rollout.Member, touched bool) error {
 	want := &member.To
-	if a.Back {
+	if a.Rollback {
 		want = &member.From
 		if c.Checks["F21"]++; !touched {
 			return fmt.Errorf("F21: %s is rolled back, and the run did not change it", a.Cluster)

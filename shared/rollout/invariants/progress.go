@@ -25,14 +25,14 @@ func (c *checking) checkTransitions() error {
 		overtaken := now.State == rollout.Skipped && now.Reason == rollout.ReasonOvertaken && this &&
 			f.Attempt.State == rollout.AttemptOvertaken
 		switch {
-		case AtRisk(was.State) && left && (now.Attempt > was.Attempt || now.State != was.State) && !now.Back && !overtaken:
+		case AtRisk(was.State) && left && (now.Attempt > was.Attempt || now.State != was.State) && !now.Rollback && !overtaken:
 			if !this || f.Attempt.State != rollout.AttemptWithdrawn {
 				return fmt.Errorf("F10: %s was %s and is %s, and no fact shows that it was withdrawn", now.Cluster, was.State, now.State)
 			}
 			if c.Denies != nil && c.Denies(i, was.Attempt) {
 				return fmt.Errorf("F10: %s was withdrawn, and its cell has begun", now.Cluster)
 			}
-		case (was.State == rollout.Failed || was.State == rollout.Blocked) && left && !now.Back && !forgiven[now.Cluster]:
+		case (was.State == rollout.Failed || was.State == rollout.Blocked) && left && !now.Rollback && !forgiven[now.Cluster]:
 			return fmt.Errorf("F10: %s was %s and is %s without a decision", now.Cluster, was.State, now.State)
 		case was.State == rollout.Skipped && now.State != rollout.Skipped:
 			return fmt.Errorf("F10: %s was skipped and is %s", now.Cluster, now.State)
@@ -48,7 +48,7 @@ func (c *checking) checkGood() error {
 	return c.each(func(k, i int, member *rollout.Member) error {
 		was, now, s := &c.Before.Members[i], &c.After.Members[i], &c.Streaks[i]
 		isGood, becomes := now.State == rollout.Good, now.State == rollout.Good && was.State != rollout.Good
-		if was.Back || !isGood && !AtRisk(was.State) && was.State != rollout.Good {
+		if was.Rollback || !isGood && !AtRisk(was.State) && was.State != rollout.Good {
 			return nil
 		}
 		f, found := c.In.Facts[now.Cluster]
@@ -205,7 +205,7 @@ func (c *checking) unreachable(f *rollout.Fact, planned *rollout.Member) bool {
 func (c *checking) checkFailures() error {
 	for _, d := range c.In.Decisions {
 		forgives := d.Spec.Verb == api.VerbRetry || d.Spec.Verb == api.VerbSkip || d.Spec.Verb == api.VerbResume
-		if _, old := c.Before.Decided[d.Name]; !old && forgives && c.After.Decided[d.Name].Applied {
+		if _, old := c.Before.Answers[d.Name]; !old && forgives && c.After.Answers[d.Name].Applied {
 			c.Failures = map[string]int{}
 		}
 	}
@@ -218,7 +218,7 @@ func (c *checking) checkFailures() error {
 		}
 		for i := at[k]; i < at[k+1]; i++ {
 			now := c.After.Members[i]
-			if now.State == rollout.Failed && AtRisk(c.Before.Members[i].State) && now.Reason != rollout.ReasonRegressed && !now.Back {
+			if now.State == rollout.Failed && AtRisk(c.Before.Members[i].State) && now.Reason != rollout.ReasonRegressed && !now.Rollback {
 				c.Failures[pool]++
 			}
 		}
@@ -249,10 +249,10 @@ func (c *checking) checkRollback() error {
 	}
 	return c.each(func(k, i int, _ *rollout.Member) error {
 		member, mustNot := &c.After.Members[i], c.After.Stages[k].Rollback == "" || !c.Touched(i)
-		if member.Back || mustNot {
+		if member.Rollback || mustNot {
 			c.Checks["F21"]++
 		}
-		if member.Back && mustNot {
+		if member.Rollback && mustNot {
 			return fmt.Errorf("F21: %s is rolled back, and the run did not change it, or its stage is not rolled back", member.Cluster)
 		}
 		return nil
@@ -275,8 +275,8 @@ func (c *checking) checkProgress() error {
 	err := c.each(func(k, i int, _ *rollout.Member) error {
 		m := &r.Members[i]
 		since := m.Started
-		if !m.Regressed.IsZero() {
-			since = m.Regressed
+		if !m.RegressedAt.IsZero() {
+			since = m.RegressedAt
 		}
 		isAtRisk = isAtRisk || AtRisk(m.State)
 		isBlamed = isBlamed || m.State == rollout.Failed || m.State == rollout.Blocked

@@ -15,10 +15,10 @@ import (
 func (c *checking) braked() bool {
 	paused := c.Before.PausedBy != ""
 	fresh := slices.Clone(c.In.Decisions)
-	slices.SortStableFunc(fresh, func(a, b rollout.Decided) int { return a.At.Compare(b.At) })
+	slices.SortStableFunc(fresh, func(a, b rollout.UploadedDecision) int { return a.At.Compare(b.At) })
 	done, since := map[string]bool{}, time.Time{}
 	for _, d := range fresh {
-		if _, applied := c.Before.Decided[d.Name]; applied || done[d.Name] {
+		if _, applied := c.Before.Answers[d.Name]; applied || done[d.Name] {
 			continue
 		}
 		done[d.Name] = true
@@ -74,7 +74,7 @@ func (c *checking) alarmed(s *rollout.Stage) bool {
 func (c *checking) starts() map[int]bool {
 	started := map[int]bool{}
 	for i := range c.After.Members {
-		if c.After.Members[i].Attempt > c.Before.Members[i].Attempt && !c.After.Members[i].Back {
+		if c.After.Members[i].Attempt > c.Before.Members[i].Attempt && !c.After.Members[i].Rollback {
 			started[i] = true
 		}
 	}
@@ -248,7 +248,7 @@ func (c *checking) checkExposure() error {
 	atRisk, failed := make([]int, len(c.Plan.Stages)), make([]int, len(c.Plan.Stages))
 	_ = c.each(func(k, i int, _ *rollout.Member) error {
 		switch m := &c.After.Members[i]; {
-		case !m.Regressed.IsZero():
+		case !m.RegressedAt.IsZero():
 		case AtRisk(m.State):
 			atRisk[k]++
 		case m.State == rollout.Failed:
@@ -277,8 +277,8 @@ func (c *checking) checkExposure() error {
 func (c *checking) forgiven() map[string]bool {
 	clusters := map[string]bool{}
 	for _, d := range c.In.Decisions {
-		_, old := c.Before.Decided[d.Name]
-		if !old && c.After.Decided[d.Name].Applied && (d.Spec.Verb == api.VerbRetry || d.Spec.Verb == api.VerbSkip) {
+		_, old := c.Before.Answers[d.Name]
+		if !old && c.After.Answers[d.Name].Applied && (d.Spec.Verb == api.VerbRetry || d.Spec.Verb == api.VerbSkip) {
 			for _, cluster := range d.Spec.Clusters {
 				clusters[cluster] = true
 			}

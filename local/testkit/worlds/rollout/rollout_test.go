@@ -138,7 +138,7 @@ func TestRollout(t *testing.T) {
 			require.NoError(l.T, err)
 			require.Equal(l.T, upgrade.OriginRollout, record.Origin)
 			require.Equal(l.T, upgrade.Done, record.State)
-			soaked := l.member("a").Good.Add(30 * time.Minute)
+			soaked := l.member("a").GoodSince.Add(30 * time.Minute)
 			require.False(l.T, time.Now().Before(soaked))
 			// A release that is edited during the run changes nothing.
 			l.Upload(names.ReleaseSpec("r2"), harness.ReleaseOf("1.37", "r2"))

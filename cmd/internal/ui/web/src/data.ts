@@ -40,7 +40,7 @@ export interface Member {
   check?: string;
   since: string;
   until?: string;
-  regressed?: string;
+  regressedAt?: string;
 }
 
 export interface Stage {
@@ -117,7 +117,7 @@ export async function decide(decision: Decision): Promise<{ applied: boolean; me
   });
   if (!sent.ok) throw new Failure((await sent.text()).trim() || sent.statusText);
   const { decision: name } = await sent.json();
-  const path = `rollouts/decided/${encodeURIComponent(decision.rollout)}/${encodeURIComponent(name)}.json`;
+  const path = `rollouts/answers/${encodeURIComponent(decision.rollout)}/${encodeURIComponent(name)}.json`;
   for (let tries = 0; tries < 60; tries++) {
     const answer = await fetch(path, { headers: { Authorization: `Bearer ${bearer}` }, cache: 'no-store' });
     if (answer.ok) return answer.json();

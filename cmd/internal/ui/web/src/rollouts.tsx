@@ -6,7 +6,7 @@ const squares = 400; // of one stage
 const listed = 200; // members in the table at once
 
 // Members that need attention come first.
-const urgency = ['Failed', 'Blocked', 'Kept', 'Withdrawing', 'Started', 'Changing', 'Settling', 'Waiting', 'Good', 'Returned', 'Skipped'];
+const urgency = ['Failed', 'Blocked', 'NotRolledBack', 'Withdrawing', 'Started', 'Changing', 'Settling', 'Waiting', 'Good', 'RolledBack', 'Skipped'];
 const flying = ['Started', 'Withdrawing', 'Changing', 'Settling'];
 const ended = ['Done', 'Aborted', 'Superseded'];
 
@@ -182,7 +182,7 @@ function some(list: string[]): string {
 
 function StageCard({ stage, now, meanings, approve }: { stage: Stage; now: number; meanings: Record<string, string>; approve?: () => void }) {
   const atRisk = flying.reduce((n, s) => n + (stage.counts[s] ?? 0), 0);
-  const restarted = stage.members.filter((m) => m.regressed).length;
+  const restarted = stage.members.filter((m) => m.regressedAt).length;
   const ordered = stage.members.length > squares
     ? [...stage.members].sort((a, b) => urgency.indexOf(a.state) - urgency.indexOf(b.state)) : stage.members;
   return (
@@ -211,7 +211,7 @@ function StageCard({ stage, now, meanings, approve }: { stage: Stage; now: numbe
 
 // Shape repeats what color says.
 function glyph(state: string): string {
-  return { Failed: '×', Blocked: '!', Kept: '!', Good: '✓', Skipped: '–', Returned: '↩' }[state] ?? (flying.includes(state) ? '•' : '');
+  return { Failed: '×', Blocked: '!', NotRolledBack: '!', Good: '✓', Skipped: '–', RolledBack: '↩' }[state] ?? (flying.includes(state) ? '•' : '');
 }
 
 function words(m: Member): string {
@@ -221,7 +221,7 @@ function words(m: Member): string {
 function Members({ run, now, meanings, ask }: { run: Rollout['run'] & object; now: number; meanings: Record<string, string>; ask?: (verb: string, cluster: string) => void }) {
   const [shown, setShown] = useState(listed);
   const rows = run.stages.flatMap((s) => s.members.map((m) => ({ ...m, stage: s.name })))
-    .filter((m) => !['Good', 'Skipped', 'Returned'].includes(m.state))
+    .filter((m) => !['Good', 'Skipped', 'RolledBack'].includes(m.state))
     .sort((a, b) => Number(a.reason === 'Stage') - Number(b.reason === 'Stage') || urgency.indexOf(a.state) - urgency.indexOf(b.state));
   if (rows.length === 0) return null;
   const heads = ['Cluster', 'Stage', 'State', 'Reason', 'Since', 'Until', 'Meaning'];
