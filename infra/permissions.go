@@ -94,7 +94,7 @@ var functionGrants = map[string][]grant{
 	"rollout": {
 		specs(s3Read, names.Rollouts, names.Decisions, names.Freezes, names.ReleaseSpecs),
 		listSpecs,
-		state(s3ReadWrite, names.ActiveRuns, names.RolloutRecords, names.RolloutPlans, names.RolloutStatuses, names.CellAssigned,
+		state(s3ReadWrite, names.ActiveRuns, names.RolloutRecords, names.RolloutPlans, names.RolloutStatuses, names.DesiredStates,
 			names.UnreadUploads),
 		state(s3Read, names.CellReports),
 		state(s3Write, names.PinnedReleases, names.DecisionAnswers),
@@ -354,7 +354,7 @@ var functionGrants = map[string][]grant{
 		state(s3ReadDelete, "waiters/"),
 		state(s3ReadWriteDelete, "due/"),
 		state(s3ReadWrite, "status/", "leases/", names.HandledChannels, names.CellLooks),
-		state(s3Read, names.CellAssigned, names.CellReports, names.ActiveRuns),
+		state(s3Read, names.DesiredStates, names.CellReports, names.ActiveRuns),
 		{
 			why:       "Active runs are evaluated, and the facts of their members are kept fresh.",
 			actions:   []string{"lambda:InvokeFunction"},
@@ -427,7 +427,7 @@ var fleetGrants = []grant{
 	specs(s3Read, "clusters/"),
 	listSpecs,
 	state(s3ReadWrite, names.Assignments, names.CellReports, names.CellFreezes, names.Dues),
-	state(s3Read, names.CellAssigned, names.CellLooks, "status/", "upgrades/", "leases/", "releases/"),
+	state(s3Read, names.DesiredStates, names.CellLooks, "status/", "upgrades/", "leases/", "releases/"),
 	listState,
 	{
 		why:       "A cluster is busy while the execution that holds its lease runs.",

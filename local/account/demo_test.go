@@ -339,7 +339,7 @@ func demoState(t *testing.T, before map[string]bool) {
 	}
 	delete(kinds, "releases/")        // another cluster may be pinned to the same release
 	delete(kinds, "status/releases/") // in the first test of the account, the verdict on the release is still to come
-	delete(kinds, "fleet/facts/")     // as above: the first report of the cell is still to come
+	delete(kinds, "fleet/reports/")   // as above: the first report of the cell is still to come
 	delete(kinds, "leases/")
 	require.Equal(t, map[string]int{"plans/": 1, "status/clusters/": 1, "templates/": 6, "userdata/": 1}, kinds)
 	// The lease is free and nothing waits.

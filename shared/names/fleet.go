@@ -41,16 +41,16 @@ func DecisionAnswer(rollout, decision string) string {
 // Cell identifies a deployment of drover in the keys of fleets.
 func Cell(account, region string) string { return account + "-" + region }
 
-// CellAssigned is the prefix of what cells have to do.
-const CellAssigned = "fleet/assigned/"
+// DesiredStates is the prefix of the desired states of cells.
+const DesiredStates = "fleet/desired/"
 
-// Assigned returns the key of what a cell has to do: see Cell.
-func Assigned(cell string) string { return CellAssigned + cell + ".json" }
+// DesiredState returns the key of the desired state of a cell, which rollouts write: see Cell.
+func DesiredState(cell string) string { return DesiredStates + cell + ".json" }
 
-// CellReports is the prefix of what cells report.
-const CellReports = "fleet/facts/"
+// CellReports is the prefix of the reports of cells.
+const CellReports = "fleet/reports/"
 
-// CellReport returns the key of what a cell reports: see Cell.
+// CellReport returns the key of the report of a cell, with the facts of its clusters: see Cell.
 func CellReport(cell string) string { return CellReports + cell + ".json" }
 
 // Assignments is the prefix of a cell's copies of assignments.

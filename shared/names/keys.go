@@ -103,11 +103,11 @@ const Waiters = "waiters/"
 // Waiter returns the key of the execution that waits for a stack. A stack has one operation at a time, so one key is enough.
 func Waiter(stackName string) string { return Waiters + stackName + ".json" }
 
-// Rolls returns the key of the times at which drover rolls pools of a cluster.
-func Rolls(cluster string) string { return AllRolls + cluster + ".json" }
+// RollsOf returns the key of the times at which drover rolls pools of a cluster.
+func RollsOf(cluster string) string { return Rolls + cluster + ".json" }
 
-// AllRolls is the prefix of the keys that Rolls returns.
-const AllRolls = "rolls/"
+// Rolls is the prefix of the keys that RollsOf returns.
+const Rolls = "rolls/"
 
 // Upgrades is the prefix of the records of clusters' upgrades.
 const Upgrades = "upgrades/"

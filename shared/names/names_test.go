@@ -131,14 +131,14 @@ func TestDecisionOfKey(t *testing.T) {
 
 func TestKeysOfFleets(t *testing.T) {
 	for want, key := range map[string]string{
-		"rollouts/runs/next.json":                    RolloutRecord("next"),
-		"rollouts/runs/next/00000012.json":           EndedRun("next", 12),
-		"rollouts/plans/abc.json":                    RolloutPlan("abc"),
-		"rollouts/answers/next/go.json":              DecisionAnswer("next", "go"),
-		"fleet/assigned/111122223333-eu-west-1.json": Assigned(Cell("111122223333", "eu-west-1")),
-		"fleet/facts/111122223333-eu-west-1.json":    CellReport(Cell("111122223333", "eu-west-1")),
-		"assignments/demo.json":                      Assignment("demo"),
-		"status/rollouts/next.json":                  RolloutStatus("next"),
+		"rollouts/runs/next.json":                   RolloutRecord("next"),
+		"rollouts/runs/next/00000012.json":          EndedRun("next", 12),
+		"rollouts/plans/abc.json":                   RolloutPlan("abc"),
+		"rollouts/answers/next/go.json":             DecisionAnswer("next", "go"),
+		"fleet/desired/111122223333-eu-west-1.json": DesiredState(Cell("111122223333", "eu-west-1")),
+		"fleet/reports/111122223333-eu-west-1.json": CellReport(Cell("111122223333", "eu-west-1")),
+		"assignments/demo.json":                     Assignment("demo"),
+		"status/rollouts/next.json":                 RolloutStatus("next"),
 	} {
 		require.Equal(t, want, key)
 	}

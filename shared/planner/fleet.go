@@ -21,7 +21,7 @@ func (p *Planner) readFleet(ctx context.Context, w *work, spec *api.Cluster, in 
 	if err != nil {
 		return err
 	}
-	in.Assigned = assignment.Request(w.deployed[names.ControlPlane].ID)
+	in.Rollout = assignment.Request(w.deployed[names.ControlPlane].ID)
 	var read *rollout.CellFreezes
 	fleet := func() *rollout.CellFreezes {
 		if read == nil {

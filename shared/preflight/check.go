@@ -25,8 +25,8 @@ var health = []check{
 	{name: AlarmsQuiet, run: alarmsQuiet},
 }
 
-// prospects checks run only before an upgrade: they find what would stop it on its way.
-var prospects = []check{
+// preconditions checks run only before an upgrade: they find what would stop it on its way.
+var preconditions = []check{
 	{name: NodesCordoned, kubernetes: true, run: nodesCordoned},
 	{name: WorkloadPods, kubernetes: true, run: workloadPods},
 	{name: BudgetsAllow, kubernetes: true, run: budgetsAllow},
@@ -50,7 +50,7 @@ var prospects = []check{
 // Before checks whether an upgrade is possible. It returns the findings, the blocking ones first, each group in the order of BeforeNames.
 // Problems may be the reason for a rollback. So before a rollback, of the health checks only the control plane's blocks.
 func Before(f *Facts, p *Plan) []status.Check {
-	found := run(slices.Concat(health, prospects), f, p)
+	found := run(slices.Concat(health, preconditions), f, p)
 	for i := range found {
 		if p.Rollback && found[i].Name != ControlPlaneHealthy && slices.Contains(namesOf(health), found[i].Name) {
 			found[i].Blocks = false
@@ -85,7 +85,7 @@ func After(before Baseline, f *Facts, p *Plan) []status.Check {
 }
 
 // BeforeNames returns the names of the checks that Before makes.
-func BeforeNames() []string { return namesOf(slices.Concat(health, prospects)) }
+func BeforeNames() []string { return namesOf(slices.Concat(health, preconditions)) }
 
 // AfterNames returns the names of the checks that After makes.
 func AfterNames() []string {
@@ -104,7 +104,7 @@ func NotRun(f *Facts) []string {
 	if f.surveyed() {
 		return nil
 	}
-	return namesOf(slices.DeleteFunc(slices.Concat(health, prospects), func(c check) bool { return !c.kubernetes }))
+	return namesOf(slices.DeleteFunc(slices.Concat(health, preconditions), func(c check) bool { return !c.kubernetes }))
 }
 
 func namesOf(checks []check) []string {

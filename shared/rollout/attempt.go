@@ -11,11 +11,11 @@ import (
 
 // Request returns the upgrade that the assignment requests from a cluster with this stack of the control plane. It returns nil if there is
 // no assignment, if it was withdrawn before its upgrade began, if a check refused it, or if the cluster was recreated.
-func (a *CellAssignment) Request(stack string) *upgrade.Assigned {
+func (a *CellAssignment) Request(stack string) *upgrade.RolloutRequest {
 	if a == nil || a.Withdrawn && !a.Begun || a.Check != "" || a.Stack != stack {
 		return nil
 	}
-	return &upgrade.Assigned{Key: a.Key(), Release: a.To.Name, SHA256: a.To.SHA256, Rollback: a.Rollback}
+	return &upgrade.RolloutRequest{Key: a.Key(), Release: a.To.Name, SHA256: a.To.SHA256, Rollback: a.Rollback}
 }
 
 // Respected returns the freezes that the run of the assignment does not ignore.

@@ -99,8 +99,8 @@ type DecisionAnswer struct {
 	Answer
 }
 
-// Assigned is what the runs of rollouts want from one cell: a section for each rollout, and the freezes.
-type Assigned struct {
+// DesiredState is what the runs of rollouts want from one cell: a section for each rollout, and the freezes.
+type DesiredState struct {
 	// Sections by the name of the rollout.
 	Sections map[string]Section `json:"sections,omitempty"`
 	// Freezes of all clusters, those of the past too.

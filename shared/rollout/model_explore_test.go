@@ -104,7 +104,8 @@ func (w *world) hash(seed maphash.Seed) uint64 {
 			number(m.Attempt - f.Attempt.Number)
 			text(string(f.Attempt.State))
 		}
-		at(m.Started, m.Look, m.WellSince, m.UnwellSince, m.GoodSince, m.RegressedAt, w.Streaks[i].Since, w.Streaks[i].Well, w.Streaks[i].Look)
+		at(m.Started, m.Look, m.WellSince, m.UnwellSince, m.GoodSince, m.RegressedAt,
+			w.Streaks[i].WellSince, w.Streaks[i].ObservedSince, w.Streaks[i].Look)
 	}
 	for i := range w.Run.Stages {
 		flag(w.Run.Stages[i].Passed.IsZero(), w.Run.Stages[i].Began.IsZero())

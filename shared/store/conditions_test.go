@@ -361,7 +361,7 @@ func TestForget(t *testing.T) {
 		}
 		return m, s
 	}
-	others := []string{names.Due(at, "demo2"), names.Rolls("demo2"), names.UpgradeBaseline("demo2", 1), names.Upgrade("demo2")}
+	others := []string{names.Due(at, "demo2"), names.RollsOf("demo2"), names.UpgradeBaseline("demo2", 1), names.Upgrade("demo2")}
 	slices.Sort(others)
 	t.Run("removes the pending work of one cluster", func(t *testing.T) {
 		m, s := fill(t, upgrade.Done)
@@ -373,7 +373,7 @@ func TestForget(t *testing.T) {
 		m, s := fill(t, upgrade.Running)
 		require.NoError(t, s.DeletePendingWork(t.Context(), "demo"))
 		require.Contains(t, m.Keys(), names.Upgrade("demo"))
-		require.NotContains(t, m.Keys(), names.Rolls("demo"))
+		require.NotContains(t, m.Keys(), names.RollsOf("demo"))
 	})
 	t.Run("succeeds without pending work", func(t *testing.T) {
 		_, s := state()

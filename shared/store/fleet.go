@@ -156,19 +156,19 @@ func (s *State) PutDecisionAnswer(ctx context.Context, answer rollout.DecisionAn
 	return s.PutOnce(ctx, names.DecisionAnswer(answer.Rollout, answer.Decision), body)
 }
 
-// Assigned reads what a cell has to do, and its ETag. See names.Cell.
-func (s *State) Assigned(ctx context.Context, cell string) (*rollout.Assigned, string, error) {
-	assigned := &rollout.Assigned{}
-	etag, _, err := s.getFleet(ctx, names.Assigned(cell), assigned)
-	if assigned.Sections == nil {
-		assigned.Sections = map[string]rollout.Section{}
+// DesiredState reads what rollouts want from a cell, and its ETag. See names.Cell.
+func (s *State) DesiredState(ctx context.Context, cell string) (*rollout.DesiredState, string, error) {
+	desired := &rollout.DesiredState{}
+	etag, _, err := s.getFleet(ctx, names.DesiredState(cell), desired)
+	if desired.Sections == nil {
+		desired.Sections = map[string]rollout.Section{}
 	}
-	return assigned, etag, err
+	return desired, etag, err
 }
 
-// PutAssigned writes what a cell has to do. If another writer was first, it returns ErrConflict.
-func (s *State) PutAssigned(ctx context.Context, cell string, assigned *rollout.Assigned, etag string) error {
-	_, err := s.putFleet(ctx, names.Assigned(cell), assigned, etag)
+// PutDesiredState writes what rollouts want from a cell. If another writer was first, it returns ErrConflict.
+func (s *State) PutDesiredState(ctx context.Context, cell string, desired *rollout.DesiredState, etag string) error {
+	_, err := s.putFleet(ctx, names.DesiredState(cell), desired, etag)
 	return err
 }
 

@@ -31,13 +31,13 @@ func TestFleetDocuments(t *testing.T) {
 	run := rollout.Begin(fleetPlan("a"), 3, map[string]rollout.Answer{"go": {Version: "v", Applied: true, Message: "m"}}, fleetTime)
 	active := &rollout.Active{Runs: []rollout.ActiveRun{{Rollout: "next", Number: 3, Plan: "p", Since: fleetTime}}}
 	record := &rollout.Record{Rollout: "next", Plan: "p", Planned: fleetTime, Number: 3, Run: &run}
-	assigned := &rollout.Assigned{
+	desired := &rollout.DesiredState{
 		Sections: map[string]rollout.Section{"next": {Run: 3, Sequence: 1, Assignments: []rollout.Assignment{{Cluster: "a"}}}},
 		Freezes:  []api.Freeze{{Spec: api.FreezeSpec{From: "2026-01-01T00:00:00Z", Until: "2027-01-01T00:00:00Z"}}},
 	}
 	report := &rollout.Report{At: fleetTime, Facts: []rollout.Fact{{Cluster: "a", Observed: fleetTime}}, Open: []string{"a"}, Limit: 3}
 	assignment := &rollout.CellAssignment{Assignment: rollout.Assignment{Cluster: "a", Run: 3}, Taken: fleetTime, Begun: true}
-	freezes := &rollout.CellFreezes{Freezes: assigned.Freezes}
+	freezes := &rollout.CellFreezes{Freezes: desired.Freezes}
 
 	for name, test := range map[string]struct {
 		empty, written any
@@ -58,9 +58,9 @@ func TestFleetDocuments(t *testing.T) {
 			},
 		},
 		"assigned": {
-			&rollout.Assigned{Sections: map[string]rollout.Section{}}, assigned,
-			func(s *store.State) (any, string, error) { return dropType(s.Assigned(t.Context(), "1-eu")) },
-			func(s *store.State, etag string) error { return s.PutAssigned(t.Context(), "1-eu", assigned, etag) },
+			&rollout.DesiredState{Sections: map[string]rollout.Section{}}, desired,
+			func(s *store.State) (any, string, error) { return dropType(s.DesiredState(t.Context(), "1-eu")) },
+			func(s *store.State, etag string) error { return s.PutDesiredState(t.Context(), "1-eu", desired, etag) },
 		},
 		"a report": {
 			(*rollout.Report)(nil), report,

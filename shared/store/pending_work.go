@@ -25,7 +25,7 @@ func (s *State) DeletePendingWork(ctx context.Context, cluster string) error {
 		prefix string
 		of     func(key string) bool
 	}{
-		{names.Rolls(cluster), func(key string) bool { return key == names.Rolls(cluster) }},
+		{names.RollsOf(cluster), func(key string) bool { return key == names.RollsOf(cluster) }},
 		{names.UpgradeBaselines(cluster), func(string) bool { return true }},
 		{names.Dues, due},
 	} {

@@ -20,7 +20,7 @@ func (s *State) Rolls(ctx context.Context, cluster string) (map[string]time.Time
 
 func (s *State) rolls(ctx context.Context, cluster string) (map[string]time.Time, string, error) {
 	rolls := map[string]time.Time{}
-	etag, err := s.GetJSON(ctx, names.Rolls(cluster), &rolls)
+	etag, err := s.GetJSON(ctx, names.RollsOf(cluster), &rolls)
 	if errors.Is(err, ErrNotFound) {
 		err = nil
 	}
@@ -47,7 +47,7 @@ func (s *State) AddRolls(ctx context.Context, cluster string, pools []string, at
 		if err != nil {
 			return err
 		}
-		if _, err = s.Replace(ctx, names.Rolls(cluster), body, etag); err == nil || !errors.Is(err, ErrConflict) {
+		if _, err = s.Replace(ctx, names.RollsOf(cluster), body, etag); err == nil || !errors.Is(err, ErrConflict) {
 			return err
 		}
 	}

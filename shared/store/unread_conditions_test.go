@@ -165,7 +165,7 @@ func TestInspectionConditions(t *testing.T) {
 			_, err := s.PutUpgrade(t.Context(), cluster, &upgrade.Record{State: upgrade.Done}, "")
 			require.NoError(t, err)
 		}
-		kept := names.Rolls("demo") + ".old"
+		kept := names.RollsOf("demo") + ".old"
 		m.Upload(kept, "")
 		require.NoError(t, s.DeletePendingWork(t.Context(), "demo"))
 		require.ElementsMatch(t, []string{names.Inspection("other"), names.Upgrade("other"), kept}, m.Keys())

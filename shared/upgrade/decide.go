@@ -18,8 +18,8 @@ type Situation struct {
 	Record *Record
 	// Channels are nil if the cluster follows no channel, or there are none.
 	Channels *api.ChannelsSpec
-	// Assigned is what a run of a rollout requests; nil if no run does.
-	Assigned *Assigned
+	// Rollout is what a run of a rollout requests; nil if no run does.
+	Rollout *RolloutRequest
 	// Claimed reports whether a run that has not ended has the cluster as a member. Then its channel does not move it. nil means no.
 	Claimed func() bool
 	// Frozen returns the freeze that stops a kind of work on the cluster now, and when it ends; zero if it never does. nil means: no

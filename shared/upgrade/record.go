@@ -170,7 +170,8 @@ func (k StepKind) Limit() time.Duration {
 // Start is an upgrade that planning requests from drover-upgrade.
 type Start struct {
 	Origin Origin `json:"origin"`
-	// Key is the same for every repetition of one request: "spec <version id>", "channel Stable 1.37-1", "at <time>", or that of Assigned.
+	// Key is the same for every repetition of one request: "spec <version id>", "channel Stable 1.37-1", "at <time>", or that of a
+	// RolloutRequest.
 	Key string `json:"key"`
 	// Release by name. KubernetesVersion is empty if it is the release's. SHA256 is its content; empty if it is that of the specs bucket.
 	Release           string `json:"release"`

@@ -383,8 +383,8 @@ func (c *call) usable(ctx context.Context) (usable []string, err error) {
 	if c.event != "" {
 		return nil, nil
 	}
-	for _, name := range slices.Sorted(maps.Keys(c.assigned.Sections)) {
-		for _, release := range c.assigned.Sections[name].Releases {
+	for _, name := range slices.Sorted(maps.Keys(c.desired.Sections)) {
+		for _, release := range c.desired.Sections[name].Releases {
 			if slices.Contains(usable, release.SHA256) {
 				continue
 			}

@@ -152,7 +152,7 @@ func (c *call) blocks(f *rollout.Fact) bool { return (f.Busy || f.Unready) && c.
 
 // claims reports whether a run claims a cluster.
 func (c *call) claims(cluster string) bool {
-	for _, section := range c.assigned.Sections {
+	for _, section := range c.desired.Sections {
 		if _, found := slices.BinarySearch(section.Claims, cluster); found {
 			return true
 		}

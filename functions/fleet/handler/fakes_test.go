@@ -114,7 +114,7 @@ func (w *world) putDocument(key string, document any) {
 // assign publishes what runs want.
 func (w *world) assign(claims []string, assignments ...rollout.Assignment) {
 	slices.Sort(claims)
-	w.putDocument(names.Assigned(cell), rollout.Assigned{Sections: map[string]rollout.Section{"next": {
+	w.putDocument(names.DesiredState(cell), rollout.DesiredState{Sections: map[string]rollout.Section{"next": {
 		Run: 1, Claims: claims, Assignments: assignments, Releases: []rollout.ReleaseRef{{Name: "1.36-1", SHA256: "sha"}},
 	}}})
 }

@@ -41,7 +41,7 @@ type Specs interface {
 type State interface {
 	Get(ctx context.Context, key string, limit int64) (store.Object, error)
 	List(ctx context.Context, prefix string) ([]store.Entry, error)
-	Assigned(ctx context.Context, cell string) (*rollout.Assigned, string, error)
+	DesiredState(ctx context.Context, cell string) (*rollout.DesiredState, string, error)
 	CellReport(ctx context.Context, cell string) (*rollout.Report, string, error)
 	PutCellReport(ctx context.Context, cell string, report *rollout.Report, etag string) error
 	Assignment(ctx context.Context, cluster string) (*rollout.CellAssignment, string, error)
@@ -117,10 +117,10 @@ type call struct {
 	*Handler
 	now time.Time
 	// event is the cluster of an event: the only one that the call observes. It is empty in other calls.
-	event    string
-	report   *rollout.Report
-	assigned *rollout.Assigned
-	looks    *rollout.Looks
+	event   string
+	report  *rollout.Report
+	desired *rollout.DesiredState
+	looks   *rollout.Looks
 	// stacks are those of all clusters; nil if they were not listed.
 	stacks map[string]stack.Deployed
 	// wanted are the assignments of runs that have not ended, by cluster, with the section of each.
@@ -162,15 +162,15 @@ func (h *Handler) handle(ctx context.Context, in events.Fleet) error {
 	if c.report, etag, err = h.State.CellReport(ctx, h.cell()); err != nil {
 		return err
 	}
-	assignedETag := ""
-	if c.assigned, assignedETag, err = h.State.Assigned(ctx, h.cell()); err != nil {
+	desiredETag := ""
+	if c.desired, desiredETag, err = h.State.DesiredState(ctx, h.cell()); err != nil {
 		return err
 	}
 	claims := c.readWanted()
 	if c.report != nil {
 		c.event = in.Cluster
 	}
-	if assignedETag != "" && c.event == "" {
+	if desiredETag != "" && c.event == "" {
 		if err := c.writeFreezes(ctx, claims); err != nil {
 			return err
 		}
@@ -215,8 +215,8 @@ func (h *Handler) cell() string { return names.Cell(h.Account, h.Region) }
 // readWanted fills in wanted and returns the clusters that runs claim, sorted. Only runs that have not ended have claims. Two of them never
 // claim the same cluster.
 func (c *call) readWanted() (claims []string) {
-	for _, name := range slices.Sorted(maps.Keys(c.assigned.Sections)) {
-		section := c.assigned.Sections[name]
+	for _, name := range slices.Sorted(maps.Keys(c.desired.Sections)) {
+		section := c.desired.Sections[name]
 		claims = append(claims, section.Claims...)
 		for _, a := range section.Assignments {
 			if _, claimed := slices.BinarySearch(section.Claims, a.Cluster); claimed {
@@ -234,7 +234,7 @@ func (c *call) writeFreezes(ctx context.Context, claims []string) error {
 	if err != nil {
 		return err
 	}
-	want := rollout.CellFreezes{Freezes: c.assigned.Freezes, Claims: claims}
+	want := rollout.CellFreezes{Freezes: c.desired.Freezes, Claims: claims}
 	if had.Equal(&want) {
 		return nil
 	}

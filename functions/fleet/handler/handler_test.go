@@ -184,7 +184,7 @@ func TestFacts(t *testing.T) {
 			{release, &status.ReleaseStatus{SHA256: sha}, nil},
 		} {
 			w := newWorld(t, "a")
-			w.putDocument(names.Assigned(cell), rollout.Assigned{Sections: map[string]rollout.Section{"next": {
+			w.putDocument(names.DesiredState(cell), rollout.DesiredState{Sections: map[string]rollout.Section{"next": {
 				Claims: []string{"a"}, Releases: []rollout.ReleaseRef{{Name: "1.36-1", SHA256: sha}},
 			}}})
 			if test.stored != "" {
@@ -205,7 +205,7 @@ func TestFacts(t *testing.T) {
 		w := newWorld(t, "a")
 		w.handle(events.Fleet{})
 		w.bucket.Upload(names.PinnedRelease(sha), release)
-		w.putDocument(names.Assigned(cell), rollout.Assigned{Sections: map[string]rollout.Section{"next": {
+		w.putDocument(names.DesiredState(cell), rollout.DesiredState{Sections: map[string]rollout.Section{"next": {
 			Claims: []string{"a"}, Releases: []rollout.ReleaseRef{{Name: "1.36-1", SHA256: sha}},
 		}}})
 		w.now, w.started = w.now.Add(time.Second), nil
@@ -414,14 +414,14 @@ func TestAssignments(t *testing.T) {
 	t.Run("give planning the freezes and claims", func(t *testing.T) {
 		w := newWorld(t, "a")
 		sale := api.Freeze{Metadata: api.Metadata{Name: "sale"}}
-		w.putDocument(names.Assigned(cell), rollout.Assigned{
+		w.putDocument(names.DesiredState(cell), rollout.DesiredState{
 			Sections: map[string]rollout.Section{"next": {Claims: []string{"a"}}}, Freezes: []api.Freeze{sale},
 		})
 		w.handle(events.Fleet{})
 		freezes, _, err := w.state.CellFreezes(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, &rollout.CellFreezes{Freezes: []api.Freeze{sale}, Claims: []string{"a"}}, freezes)
-		w.putDocument(names.Assigned(cell), rollout.Assigned{})
+		w.putDocument(names.DesiredState(cell), rollout.DesiredState{})
 		w.handle(events.Fleet{})
 		freezes, _, err = w.state.CellFreezes(t.Context())
 		require.NoError(t, err)

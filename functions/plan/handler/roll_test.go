@@ -38,7 +38,7 @@ func TestRequestedRoll(t *testing.T) {
 		c.failing["plan"] = errThrottled
 		_, err := c.handle(t, "a")
 		require.ErrorIs(t, err, errThrottled)
-		require.Equal(t, []string{names.Rolls("demo")}, c.bucket.Keys())
+		require.Equal(t, []string{names.RollsOf("demo")}, c.bucket.Keys())
 	})
 	t.Run("writes no status when no request was refused", func(t *testing.T) {
 		c := newCluster(t)
@@ -75,7 +75,7 @@ func TestRequestedRoll(t *testing.T) {
 	})
 	for name, given := range map[string]func(*cluster){
 		"is not queued when the spec cannot be read":     func(c *cluster) { c.failing["spec"] = errThrottled },
-		"is not queued when it cannot be recorded":       func(c *cluster) { c.refuse("Put", names.Rolls("demo")) },
+		"is not queued when it cannot be recorded":       func(c *cluster) { c.refuse("Put", names.RollsOf("demo")) },
 		"is not queued when the refusal cannot be read":  func(c *cluster) { c.refuse("Get", names.Status("demo")) },
 		"is an error when its time cannot be written":    func(c *cluster) { c.refuse("Put", names.Due(started, "demo")) },
 		"is not queued when the refusal cannot be unset": func(c *cluster) { c.refuse("Put", names.Status("demo")) },
@@ -106,7 +106,7 @@ func TestRefusedRoll(t *testing.T) {
 			require.Contains(t, result.Message, "no pool b")
 			condition := c.status(t).Condition(status.RequestAccepted)
 			require.Equal(t, []any{status.ReasonRollRefused, result.Message}, []any{condition.Reason, condition.Message})
-			require.NotContains(t, c.bucket.Keys(), names.Rolls("demo"))
+			require.NotContains(t, c.bucket.Keys(), names.RollsOf("demo"))
 		}
 	})
 	t.Run("is not recorded when the cluster has no status", func(t *testing.T) {

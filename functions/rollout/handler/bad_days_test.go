@@ -95,7 +95,7 @@ func TestBadDays(t *testing.T) {
 	})
 	t.Run("a release is edited, and deleted, after planning", func(t *testing.T) {
 		f := begin(t, "", "a", "b")
-		planned := f.assignedDocument().Sections["next"].Assignments[0].To.SHA256
+		planned := f.desiredState().Sections["next"].Assignments[0].To.SHA256
 		content := f.objects.Body(names.PinnedRelease(planned))
 		f.specs.Delete(names.ReleaseSpec("r2"))
 		require.NoError(t, f.deliver(names.ReleaseSpec("r2")))

@@ -63,10 +63,10 @@ func (f *fixture) outcome() string {
 			record.Run.Answers[name] = answer
 		}
 	}
-	assigned := f.assignedDocument()
-	for name, section := range assigned.Sections {
+	desired := f.desiredState()
+	for name, section := range desired.Sections {
 		section.Sequence = 0
-		assigned.Sections[name] = section
+		desired.Sections[name] = section
 	}
 	active, _, err := f.state.ActiveRuns(f.t.Context())
 	require.NoError(f.t, err)
@@ -82,7 +82,7 @@ func (f *fixture) outcome() string {
 	}
 	ended, err := f.state.List(f.t.Context(), names.EndedRuns("next"))
 	require.NoError(f.t, err)
-	body, err := json.MarshalIndent([]any{record, assigned, active, status, slices.Compact(kinds), decided, len(ended)}, "", " ")
+	body, err := json.MarshalIndent([]any{record, desired, active, status, slices.Compact(kinds), decided, len(ended)}, "", " ")
 	require.NoError(f.t, err)
 	return string(body)
 }
@@ -153,7 +153,7 @@ func TestSimultaneousStarts(t *testing.T) {
 			}
 			require.EqualValues(t, 1, f.record("next").Number, n)
 			require.Equal(t, []string{"a Started", "b Waiting Stage"}, f.members("next"))
-			require.Len(t, f.assignedDocument().Sections["next"].Assignments, 1)
+			require.Len(t, f.desiredState().Sections["next"].Assignments, 1)
 			require.True(t, f.answer("one").Applied)
 			require.Equal(t, rollout.Answer{Version: f.answer("other").Version, Message: "the run has begun"}, f.answer("other"))
 		}
@@ -197,7 +197,7 @@ func TestSimultaneousStarts(t *testing.T) {
 				return
 			}
 			require.Equal(t, "wait", f.record("next").Run.PausedBy)
-			section := f.assignedDocument().Sections["next"]
+			section := f.desiredState().Sections["next"]
 			require.Equal(t, f.record("next").Run.Sequence, section.Sequence, n)
 			require.Equal(t, fmt.Sprint(true), fmt.Sprint(section.Assignments[0].Withdrawn))
 		}

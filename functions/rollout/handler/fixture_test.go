@@ -250,11 +250,11 @@ func (f *fixture) members(name string) (all []string) {
 	return all
 }
 
-func (f *fixture) assignedDocument() *rollout.Assigned {
+func (f *fixture) desiredState() *rollout.DesiredState {
 	f.t.Helper()
-	assigned, _, err := f.state.Assigned(f.t.Context(), cell)
+	desired, _, err := f.state.DesiredState(f.t.Context(), cell)
 	require.NoError(f.t, err)
-	return assigned
+	return desired
 }
 
 // events returns the kinds of the notices so far.
@@ -267,7 +267,7 @@ func (f *fixture) events() (kinds []rollout.Event) {
 
 // work lets each cluster do its next thing as its run assigned it.
 func (f *fixture) work() {
-	for _, section := range f.assignedDocument().Sections {
+	for _, section := range f.desiredState().Sections {
 		for _, a := range section.Assignments {
 			c := f.clusters[a.Cluster]
 			switch {

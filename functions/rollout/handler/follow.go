@@ -63,7 +63,7 @@ func (e *evaluation) lastPlan(ctx context.Context) (*rollout.Plan, error) {
 // replaces a newer one. Without a run it writes the freezes only. If anything changed, it starts the function fleet.
 func (h *Handler) publish(ctx context.Context, p *rollout.Plan, run *rollout.Run) error {
 	for range attempts {
-		assigned, etag, err := h.State.Assigned(ctx, h.Cell)
+		desired, etag, err := h.State.DesiredState(ctx, h.Cell)
 		if err != nil {
 			return err
 		}
@@ -71,18 +71,18 @@ func (h *Handler) publish(ctx context.Context, p *rollout.Plan, run *rollout.Run
 		if err != nil {
 			return err
 		}
-		changed := !reflect.DeepEqual(assigned.Freezes, freezes)
-		assigned.Freezes = freezes
+		changed := !reflect.DeepEqual(desired.Freezes, freezes)
+		desired.Freezes = freezes
 		if run != nil {
-			section, old := rollout.SectionOf(p, run, rollout.OnlyCell, h.Now()), assigned.Sections[run.Rollout]
+			section, old := rollout.SectionOf(p, run, rollout.OnlyCell, h.Now()), desired.Sections[run.Rollout]
 			if !old.Newer(&section) && !covers(&old, &section, h.Now()) {
-				assigned.Sections[run.Rollout], changed = section, true
+				desired.Sections[run.Rollout], changed = section, true
 			}
 		}
 		if !changed {
 			return nil
 		}
-		err = h.State.PutAssigned(ctx, h.Cell, assigned, etag)
+		err = h.State.PutDesiredState(ctx, h.Cell, desired, etag)
 		if errors.Is(err, store.ErrConflict) {
 			continue
 		}
@@ -92,7 +92,7 @@ func (h *Handler) publish(ctx context.Context, p *rollout.Plan, run *rollout.Run
 		payload, _ := json.Marshal(events.Fleet{})
 		return h.Functions.Start(ctx, names.Function("fleet"), payload)
 	}
-	return &fault.Transient{Cause: fmt.Errorf("writing %s: conflicted with other writers %d times", names.Assigned(h.Cell), attempts)}
+	return &fault.Transient{Cause: fmt.Errorf("writing %s: conflicted with other writers %d times", names.DesiredState(h.Cell), attempts)}
 }
 
 // covers reports whether a published section is of the same record as another, and its watch lasts for five minutes more.

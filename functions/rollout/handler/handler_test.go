@@ -22,13 +22,13 @@ func TestRun(t *testing.T) {
 	status := f.status("next")
 	require.Equal(t, rollout.StatusPlanned, status.State)
 	require.Equal(t, 2, status.Plan.Members)
-	require.Empty(t, f.assignedDocument().Sections, "a plan assigns nothing")
+	require.Empty(t, f.desiredState().Sections, "a plan assigns nothing")
 	require.NotEmpty(t, f.objects.Body(names.PinnedRelease(f.sha("r2"))))
 
 	f.decide("go", api.VerbStart, "")
 	require.Equal(t, rollout.Answer{Version: f.answer("go").Version, Applied: true, Message: "run 1 has started"}, f.answer("go"))
 	require.Equal(t, []string{"a Started", "b Waiting Stage"}, f.members("next"))
-	section := f.assignedDocument().Sections["next"]
+	section := f.desiredState().Sections["next"]
 	require.Equal(t, "a", section.Assignments[0].Cluster)
 	require.Equal(t, []string{"a", "b"}, section.Claims)
 	require.Equal(t, []string{names.Function("fleet")}, f.started)
@@ -53,7 +53,7 @@ func TestRun(t *testing.T) {
 	active, _, err = f.state.ActiveRuns(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, active.Runs)
-	require.Empty(t, f.assignedDocument().Sections["next"].Claims)
+	require.Empty(t, f.desiredState().Sections["next"].Claims)
 	require.Equal(t, rollout.StatusCurrent, f.status("next").State)
 	require.Equal(t, []rollout.Event{
 		rollout.EventPlanned, rollout.EventStarted, rollout.EventStageBegan, rollout.EventStagePassed, rollout.EventNeedsApproval,
@@ -157,7 +157,7 @@ func TestDecisions(t *testing.T) {
 		f.specs.Upload(key, body)
 		f.decide("a-pause", api.VerbPause, "")
 		require.Equal(t, []string{"a Waiting Paused", "b Waiting Paused"}, f.members("next"))
-		require.Empty(t, f.assignedDocument().Sections["next"].Assignments)
+		require.Empty(t, f.desiredState().Sections["next"].Assignments)
 	})
 	t.Run("to start nothing", func(t *testing.T) {
 		f := start(t)
@@ -370,14 +370,14 @@ func TestGates(t *testing.T) {
 		freeze := "apiVersion: drover.run/v1alpha1\nkind: Freeze\nmetadata: {name: sale}\n" +
 			"spec: {clusters: {}, from: \"2026-11-27T00:00:00Z\", until: \"2026-11-28T00:00:00Z\"}\n"
 		require.NoError(t, f.upload(names.Freeze("sale"), freeze))
-		require.Len(t, f.assignedDocument().Freezes, 1)
+		require.Len(t, f.desiredState().Freezes, 1)
 		require.Equal(t, []string{names.Function("fleet")}, f.started)
 		f.decide("go", api.VerbStart, "")
 		require.Equal(t, []string{"a Waiting Freeze"}, f.members("next"))
 		f.specs.Delete(names.Freeze("sale"))
 		require.NoError(t, f.deliver(names.Freeze("sale")))
 		require.Equal(t, []string{"a Started"}, f.members("next"))
-		require.Empty(t, f.assignedDocument().Freezes)
+		require.Empty(t, f.desiredState().Freezes)
 	})
 	t.Run("a freeze that cannot be read holds every cluster", func(t *testing.T) {
 		f := newFixture(t, "a")
@@ -396,7 +396,7 @@ func TestGates(t *testing.T) {
 		require.NoError(t, f.state.PutCellReport(t.Context(), cell, report, etag))
 		f.decide("go", api.VerbStart, "")
 		require.Equal(t, []string{"a Waiting ReleaseUnusable"}, f.members("next"))
-		require.Len(t, f.assignedDocument().Sections["next"].Releases, 1, "so that the cell checks it")
+		require.Len(t, f.desiredState().Sections["next"].Releases, 1, "so that the cell checks it")
 	})
 	t.Run("a cell at its limit starts nothing", func(t *testing.T) {
 		f := newFixture(t, "a")
@@ -415,18 +415,18 @@ func TestSequences(t *testing.T) {
 	f := newFixture(t, "a", "b")
 	require.NoError(t, f.upload(names.Rollout("next"), file("next", "", "a", "b")))
 	f.decide("go", api.VerbStart, "")
-	first := f.assignedDocument().Sections["next"]
+	first := f.desiredState().Sections["next"]
 	f.decide("pause", api.VerbPause, "")
-	later := f.assignedDocument().Sections["next"]
+	later := f.desiredState().Sections["next"]
 	require.True(t, later.Newer(&first))
 	require.True(t, later.Assignments[0].Withdrawn)
 	// The tick finds a section of a record that it does not have yet.
-	assigned, etag, err := f.state.Assigned(t.Context(), cell)
+	desired, etag, err := f.state.DesiredState(t.Context(), cell)
 	require.NoError(t, err)
 	later.Sequence += 5
-	assigned.Sections["next"] = later
-	require.NoError(t, f.state.PutAssigned(t.Context(), cell, assigned, etag))
+	desired.Sections["next"] = later
+	require.NoError(t, f.state.PutDesiredState(t.Context(), cell, desired, etag))
 	f.tick()
-	require.Equal(t, later, f.assignedDocument().Sections["next"])
+	require.Equal(t, later, f.desiredState().Sections["next"])
 	require.True(t, slices.Contains(f.events(), rollout.EventPaused))
 }

@@ -37,7 +37,7 @@ type Fleet struct {
 // FleetState is a subset of store.State.
 type FleetState interface {
 	ActiveRuns(ctx context.Context) (*rollout.Active, string, error)
-	Assigned(ctx context.Context, cell string) (*rollout.Assigned, string, error)
+	DesiredState(ctx context.Context, cell string) (*rollout.DesiredState, string, error)
 	CellReport(ctx context.Context, cell string) (*rollout.Report, string, error)
 	Looks(ctx context.Context) (*rollout.Looks, error)
 	PutLooks(ctx context.Context, looks *rollout.Looks) error
@@ -113,15 +113,15 @@ func (p Fleet) startFleet(ctx context.Context, in events.Fleet) error {
 // read returns the assigned clusters of runs that have not ended, and the report of the cell. The value of a cluster reports whether its
 // run measures time. claims reports whether there is such a run.
 func (p Fleet) read(ctx context.Context) (members map[string]bool, report *rollout.Report, claims bool, err error) {
-	assigned, _, err := p.State.Assigned(ctx, p.Cell)
-	if err != nil || len(assigned.Sections) == 0 {
+	desired, _, err := p.State.DesiredState(ctx, p.Cell)
+	if err != nil || len(desired.Sections) == 0 {
 		return nil, nil, false, err
 	}
 	if report, _, err = p.State.CellReport(ctx, p.Cell); err != nil {
 		return nil, nil, false, err
 	}
 	members = map[string]bool{}
-	for _, section := range assigned.Sections {
+	for _, section := range desired.Sections {
 		watched := slices.ContainsFunc(section.Watches, func(w rollout.Watch) bool { return w.Until.After(p.Now()) })
 		claims = claims || len(section.Claims) > 0
 		for _, a := range section.Assignments {

@@ -17,13 +17,13 @@ import (
 
 // fleet is a cell with rollouts.
 type fleet struct {
-	active   rollout.Active
-	assigned rollout.Assigned
-	report   *rollout.Report
-	looks    rollout.Looks
-	nodes    map[string][]pool.NodeHealth
-	failing  map[string]error
-	calls    []string
+	active  rollout.Active
+	desired rollout.DesiredState
+	report  *rollout.Report
+	looks   rollout.Looks
+	nodes   map[string][]pool.NodeHealth
+	failing map[string]error
+	calls   []string
 	// payloads are those of the function fleet.
 	payloads []string
 }
@@ -37,8 +37,8 @@ func (f *fleet) ActiveRuns(context.Context) (*rollout.Active, string, error) {
 	return &f.active, "", f.did("active runs")
 }
 
-func (f *fleet) Assigned(context.Context, string) (*rollout.Assigned, string, error) {
-	return &f.assigned, "", f.did("assigned")
+func (f *fleet) DesiredState(context.Context, string) (*rollout.DesiredState, string, error) {
+	return &f.desired, "", f.did("desired state")
 }
 
 func (f *fleet) CellReport(context.Context, string) (*rollout.Report, string, error) {
@@ -80,7 +80,7 @@ func fact(cluster string, state rollout.AttemptState) rollout.Fact {
 func newFleet() *fleet {
 	return &fleet{
 		active: rollout.Active{Runs: []rollout.ActiveRun{{Rollout: "next"}}},
-		assigned: rollout.Assigned{Sections: map[string]rollout.Section{"next": {
+		desired: rollout.DesiredState{Sections: map[string]rollout.Section{"next": {
 			Claims: []string{"a", "b", "c"}, Watches: []rollout.Watch{{Until: noon.Add(time.Minute)}},
 			Assignments: []rollout.Assignment{{Cluster: "a"}, {Cluster: "b"}, {Cluster: "c"}},
 		}}},
@@ -99,7 +99,7 @@ func TestFleetPass(t *testing.T) {
 			f.looks.Clusters = map[string]rollout.Look{cluster: {At: noon.Add(-ago), Nodes: 9}}
 		}
 	}
-	all := []string{"active runs", "assigned", "report", "looks", "observe a", "observe b", "put looks", started, ticked}
+	all := []string{"active runs", "desired state", "report", "looks", "observe a", "observe b", "put looks", started, ticked}
 	without := func(calls ...string) []string {
 		return slices.DeleteFunc(slices.Clone(all), func(call string) bool { return slices.Contains(calls, call) })
 	}
@@ -109,26 +109,26 @@ func TestFleetPass(t *testing.T) {
 	}{
 		"costs one read without an active run": {func(f *fleet) { f.active = rollout.Active{} }, all[:1]},
 		"evaluates a run that has assigned nothing": {
-			func(f *fleet) { f.assigned = rollout.Assigned{} }, []string{"active runs", "assigned", ticked},
+			func(f *fleet) { f.desired = rollout.DesiredState{} }, []string{"active runs", "desired state", ticked},
 		},
 		"observes upgrades that begun and at members": {func(*fleet) {}, all},
 		"starts the function for what is open after another run": {func(f *fleet) {
-			f.assigned.Sections, f.report.Open = map[string]rollout.Section{"last": {}}, []string{"a"}
-		}, []string{"active runs", "assigned", "report", started, ticked}},
+			f.desired.Sections, f.report.Open = map[string]rollout.Section{"last": {}}, []string{"a"}
+		}, []string{"active runs", "desired state", "report", started, ticked}},
 		"observes members again after four minutes": {seen("b", lookEvery), []string{
-			"active runs", "assigned", "report", "looks", "observe a", "observe b", "put looks", started, ticked,
+			"active runs", "desired state", "report", "looks", "observe a", "observe b", "put looks", started, ticked,
 		}},
 		"does not observe members earlier": {seen("b", lookEvery-1), without("observe b")},
 		"observes upgrades in flight each time": {seen("a", time.Second), []string{
-			"active runs", "assigned", "report", "looks", "observe b", "observe a", "put looks", started, ticked,
+			"active runs", "desired state", "report", "looks", "observe b", "observe a", "put looks", started, ticked,
 		}},
 		"does not observe members that no run watches": {func(f *fleet) {
-			section := f.assigned.Sections["next"]
+			section := f.desired.Sections["next"]
 			section.Watches = []rollout.Watch{{Until: noon}}
-			f.assigned.Sections["next"] = section
+			f.desired.Sections["next"] = section
 		}, without("observe b")},
 		"does not observe rollbacks": {func(f *fleet) {
-			f.assigned.Sections["next"].Assignments[1].Rollback = true
+			f.desired.Sections["next"].Assignments[1].Rollback = true
 		}, without("observe b")},
 		"continues where an API server does not answer": {func(f *fleet) { f.failing["observe a"] = errThrottled }, all},
 	} {
@@ -161,7 +161,7 @@ func TestFleetPass(t *testing.T) {
 			section.Assignments = append(section.Assignments, rollout.Assignment{Cluster: cluster})
 			f.report.Facts = append(f.report.Facts, fact(cluster, rollout.AttemptBegun))
 		}
-		f.assigned.Sections = map[string]rollout.Section{"next": section}
+		f.desired.Sections = map[string]rollout.Section{"next": section}
 		require.NoError(t, f.pass().Run(t.Context()))
 		require.Len(t, f.looks.Clusters, maxLooks)
 	})
@@ -192,7 +192,7 @@ func TestFleetPass(t *testing.T) {
 		require.ErrorIs(t, f.pass().Look(t.Context(), []string{"a"}), errThrottled)
 		require.Empty(t, f.payloads, "the function would request a look again, at once")
 	})
-	for _, failing := range []string{"active runs", "assigned", "report", "looks", "describe", "put looks", started, ticked} {
+	for _, failing := range []string{"active runs", "desired state", "report", "looks", "describe", "put looks", started, ticked} {
 		t.Run("fails without: "+failing, func(t *testing.T) {
 			f := newFleet()
 			f.failing[failing] = errThrottled

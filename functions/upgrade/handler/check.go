@@ -172,7 +172,7 @@ func (c *call) checkWanted(ctx context.Context, last *upgrade.Record) (events.Up
 		return events.UpgradeResult{}, nil
 	}
 	d, err := c.Planner.NextUpgrade(ctx, in.Cluster, route.Ended(last))
-	if err != nil || d == nil && !upgrade.IsAssigned(in.Key) || d != nil && d.Start != nil && d.Start.Key == in.Key {
+	if err != nil || d == nil && !upgrade.IsRolloutKey(in.Key) || d != nil && d.Start != nil && d.Start.Key == in.Key {
 		return events.UpgradeResult{}, err
 	}
 	message := "nothing requests this upgrade any longer"

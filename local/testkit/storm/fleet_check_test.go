@@ -102,7 +102,7 @@ func forgetFailures(p *plot) {
 			}
 		}
 	})(p)
-	p.fleet.sabotage.assigned = func(a *rollout.Assigned) {
+	p.fleet.sabotage.desired = func(a *rollout.DesiredState) {
 		section := a.Sections["next"]
 		section.Assignments = slices.DeleteFunc(section.Assignments, func(a rollout.Assignment) bool { return forgotten[a.Cluster] })
 		a.Sections["next"] = section
@@ -150,7 +150,7 @@ func TestEveryFleetCheckCanFail(t *testing.T) {
 		"failures are forgotten": {2, forgetFailures, "at most"},
 		"a record is lost":       {3, eachRun(func(_, after *rollout.Run) { after.Sequence++ }), "follows"},
 		"assignments are not those of the record": {3, func(p *plot) {
-			p.fleet.sabotage.assigned = func(a *rollout.Assigned) {
+			p.fleet.sabotage.desired = func(a *rollout.DesiredState) {
 				section := a.Sections["next"]
 				section.Assignments = section.Assignments[:0:0]
 				a.Sections["next"] = section
@@ -211,7 +211,7 @@ func TestEveryFleetCheckCanFail(t *testing.T) {
 			}
 		}, "and the limit of the cell is 2"},
 		"a cluster gets another release": {18, func(p *plot) {
-			p.fleet.sabotage.assigned = func(a *rollout.Assigned) {
+			p.fleet.sabotage.desired = func(a *rollout.DesiredState) {
 				for i := range a.Sections["next"].Assignments {
 					a.Sections["next"].Assignments[i].To.Name = release(firstMinor+1, 0)
 				}
@@ -223,7 +223,7 @@ func TestEveryFleetCheckCanFail(t *testing.T) {
 			}
 		}), "waits for Busy, which does not hold"},
 		"a cluster is rolled back that the run did not change": {21, func(p *plot) {
-			p.fleet.sabotage.assigned = func(a *rollout.Assigned) {
+			p.fleet.sabotage.desired = func(a *rollout.DesiredState) {
 				for i := range a.Sections["next"].Assignments {
 					a.Sections["next"].Assignments[i].Rollback = true
 				}

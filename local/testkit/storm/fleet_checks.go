@@ -116,7 +116,7 @@ func (f *fleet) seeWrite(w *world, call endpoint.Call) {
 	}
 	w.observed.Lock()
 	defer w.observed.Unlock()
-	for _, prefix := range []string{names.RolloutRecords, names.CellAssigned, names.CellReports, names.Assignments, names.Upgrades} {
+	for _, prefix := range []string{names.RolloutRecords, names.DesiredStates, names.CellReports, names.Assignments, names.Upgrades} {
 		if strings.HasPrefix(key, prefix) {
 			f.written = append(f.written, key)
 		}
@@ -135,7 +135,7 @@ func (w *world) checkFleet() {
 		switch {
 		case isRecord:
 			w.checkRecord(name)
-		case key == names.Assigned(cell):
+		case key == names.DesiredState(cell):
 			w.checkAssigned()
 		case key == names.CellReport(cell):
 			w.checkReport()
@@ -326,10 +326,10 @@ func (w *world) checkGood(where string, was, run *rollout.Run) {
 // checkAssigned checks what runs want from the cell.
 func (w *world) checkAssigned() {
 	fl := w.fleet
-	assigned, _, err := w.State().Assigned(context.Background(), cell)
+	desired, _, err := w.State().DesiredState(context.Background(), cell)
 	must(err)
-	for _, name := range slices.Sorted(maps.Keys(assigned.Sections)) {
-		section, was := assigned.Sections[name], fl.sections[name]
+	for _, name := range slices.Sorted(maps.Keys(desired.Sections)) {
+		section, was := desired.Sections[name], fl.sections[name]
 		if reflect.DeepEqual(section, was) {
 			continue
 		}

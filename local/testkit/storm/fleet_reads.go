@@ -49,9 +49,9 @@ type sabotage struct {
 	hides func(key string) bool
 	// report changes a report that it reads.
 	report func(*rollout.Report)
-	// record and assigned change what it writes.
-	record   func(before, after *rollout.Record)
-	assigned func(*rollout.Assigned)
+	// record and desired change what it writes.
+	record  func(before, after *rollout.Record)
+	desired func(*rollout.DesiredState)
 }
 
 // handler is a function as an awslambda.Handler.
@@ -148,7 +148,7 @@ func (s *readState) Get(ctx context.Context, key string, limit int64) (store.Obj
 		if err == nil {
 			reads.record = decoded[rollout.Record](s.w, object.Body)
 		}
-	case key == names.Assigned(cell) && reads.keys != nil && !reads.ticked: // it follows the record that it read
+	case key == names.DesiredState(cell) && reads.keys != nil && !reads.ticked: // it follows the record that it read
 		s.w.fleet.unchanged = append(s.w.fleet.unchanged, reads.copy())
 		reads.ticked = true
 	case key == names.CellReport(cell) && err == nil:
@@ -175,10 +175,10 @@ func (s *readState) Replace(ctx context.Context, key string, body []byte, etag s
 		reads := readsOf(ctx)
 		s.w.fleet.attempts[name+string(body)] = reads.copy()
 		reads.ticked = true
-	case key == names.Assigned(cell) && broken.assigned != nil:
-		assigned := decoded[rollout.Assigned](s.w, body)
-		broken.assigned(assigned)
-		body = encoded(assigned)
+	case key == names.DesiredState(cell) && broken.desired != nil:
+		desired := decoded[rollout.DesiredState](s.w, body)
+		broken.desired(desired)
+		body = encoded(desired)
 	}
 	return s.Objects.Replace(ctx, key, body, etag)
 }

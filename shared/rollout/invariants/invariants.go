@@ -55,10 +55,10 @@ type History struct {
 // Streak is what the facts available to the records have shown of the last attempt of a member.
 type Streak struct {
 	Attempt int
-	// Since is when the cluster became well.
-	Since time.Time
-	// Well is the start of the time in which it was well and observed without a long pause.
-	Well time.Time
+	// WellSince is when the cluster became well.
+	WellSince time.Time
+	// ObservedSince is the start of the time in which it was well and observed without a long pause.
+	ObservedSince time.Time
 	// Look is the time of the last fact.
 	Look time.Time
 	// Read is the time of the newest fact about the cluster, whatever it is about. IsNew reports whether the last tick read it first.
@@ -206,11 +206,11 @@ func (c *checking) follow() {
 		}
 		seen := seconds(f.Observed)
 		if !isWell(&f, &member.To) {
-			s.Since, s.Well = time.Time{}, time.Time{}
-		} else if s.Since.IsZero() {
-			s.Since, s.Well = seen, seen
-		} else if s.Well.IsZero() || seen.Sub(s.Look) > maxPause {
-			s.Well = seen
+			s.WellSince, s.ObservedSince = time.Time{}, time.Time{}
+		} else if s.WellSince.IsZero() {
+			s.WellSince, s.ObservedSince = seen, seen
+		} else if s.ObservedSince.IsZero() || seen.Sub(s.Look) > maxPause {
+			s.ObservedSince = seen
 		}
 		s.Look = seen
 		return nil

@@ -58,11 +58,11 @@ func (c *checking) checkGood() error {
 		switch this := found && isAbout(c.Before, was, &f); {
 		case becomes && (!this || f.Attempt.State != rollout.AttemptDone || !has(&f, &member.To)):
 			return fmt.Errorf("F6: %s is Good, and no fact about this attempt shows it", now.Cluster)
-		case isGood && !s.Look.IsZero() && s.Well.IsZero():
+		case isGood && !s.Look.IsZero() && s.ObservedSince.IsZero():
 			return fmt.Errorf("F6: %s is Good, and its last look did not find it well", now.Cluster)
 		}
 		settle := time.Duration(c.Plan.Stages[k].Settle)
-		isSettled := !s.Well.IsZero() && s.Look.Sub(s.Well) >= settle
+		isSettled := !s.ObservedSince.IsZero() && s.Look.Sub(s.ObservedSince) >= settle
 		if becomes || now.State == rollout.Settling && !isSettled {
 			c.Checks["F5"]++
 		}
@@ -105,12 +105,12 @@ func (c *checking) checkPasses() error {
 		settle, soak := time.Duration(s.Settle), time.Duration(s.Soak)
 		for i, member := range members {
 			streak := c.Streaks[at[k]+i]
-			isShort := streak.Since.IsZero() || streak.Look.Sub(streak.Since) < settle+soak || streak.Look.Sub(streak.Well) < soak
+			isShort := streak.WellSince.IsZero() || streak.Look.Sub(streak.WellSince) < settle+soak || streak.Look.Sub(streak.ObservedSince) < soak
 			if member.State != rollout.Good || mustNot || !passes && !isShort {
 				continue
 			}
 			if c.Checks["F5"]++; passes && isShort {
-				return fmt.Errorf("F5: stage %s passes, and %s was seen well from %s to %s", s.Name, member.Cluster, streak.Well, streak.Look)
+				return fmt.Errorf("F5: stage %s passes, and %s was seen well from %s to %s", s.Name, member.Cluster, streak.ObservedSince, streak.Look)
 			}
 		}
 		isOpen = isOpen && passes

@@ -159,7 +159,7 @@ func TestSnapshot(t *testing.T) {
 	written, err := state.PutUpgrade(ctx, "demo", &upgrade.Record{Number: 3}, "")
 	require.NoError(t, err)
 	require.NoError(t, o.Refresh(ctx))
-	require.Equal(t, []string{names.Rolls("demo"), names.Upgrade("demo")}, reads(b, func() {
+	require.Equal(t, []string{names.RollsOf("demo"), names.Upgrade("demo")}, reads(b, func() {
 		for range 2 {
 			require.Equal(t, map[string]time.Time{"a": at}, rolls("demo"))
 			got, etag := record("demo")

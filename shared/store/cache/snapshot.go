@@ -32,14 +32,14 @@ type Snapshot struct {
 // NewSnapshot returns a snapshot of a state. Refresh must be called before it is read.
 func NewSnapshot(state *store.State, now func() time.Time) *Snapshot {
 	return &Snapshot{
-		State: state, records: NewETagCache(state.Objects, now, names.AllRolls, names.Upgrades, names.Assignments),
+		State: state, records: NewETagCache(state.Objects, now, names.Rolls, names.Upgrades, names.Assignments),
 		current: map[string]store.Object{},
 	}
 }
 
 // Refresh lists rolls, upgrade records and assignments, and drops the releases that were not read since the last Refresh.
 func (s *Snapshot) Refresh(ctx context.Context) error {
-	for _, prefix := range []string{names.AllRolls, names.Upgrades, names.Assignments} {
+	for _, prefix := range []string{names.Rolls, names.Upgrades, names.Assignments} {
 		if _, err := s.records.List(ctx, prefix); err != nil {
 			return err
 		}
@@ -53,7 +53,7 @@ func (s *Snapshot) Refresh(ctx context.Context) error {
 // Rolls is store.State.Rolls.
 func (s *Snapshot) Rolls(ctx context.Context, cluster string) (map[string]time.Time, error) {
 	var rolls map[string]time.Time
-	_, err := s.read(ctx, names.Rolls(cluster), &rolls)
+	_, err := s.read(ctx, names.RollsOf(cluster), &rolls)
 	return rolls, err
 }
 

@@ -27,17 +27,17 @@ var fleetLives = map[string]func(*life){
 		active.Runs = []rollout.ActiveRun{{Rollout: "next", Number: 1}}
 		require.NoError(l.T, l.State().PutActiveRuns(l.T.Context(), active, etag))
 		assign := func(attempt int, withdrawn bool) {
-			assigned, etag, err := l.State().Assigned(l.T.Context(), cell)
+			desired, etag, err := l.State().DesiredState(l.T.Context(), cell)
 			require.NoError(l.T, err)
-			assigned.Sections = map[string]rollout.Section{"next": {
-				Run: 1, Sequence: assigned.Sections["next"].Sequence + 1, Claims: []string{"demo"}, Releases: []rollout.ReleaseRef{to},
+			desired.Sections = map[string]rollout.Section{"next": {
+				Run: 1, Sequence: desired.Sections["next"].Sequence + 1, Claims: []string{"demo"}, Releases: []rollout.ReleaseRef{to},
 				Watches: []rollout.Watch{{Cell: rollout.OnlyCell, Until: time.Now().Add(24 * time.Hour)}},
 				Assignments: []rollout.Assignment{{
 					Cluster: "demo", Cell: rollout.OnlyCell, Rollout: "next", Run: 1, Attempt: attempt, Plan: "0123456789abcdef", To: to,
 					Withdrawn: withdrawn,
 				}},
 			}}
-			require.NoError(l.T, l.State().PutAssigned(l.T.Context(), cell, assigned, etag))
+			require.NoError(l.T, l.State().PutDesiredState(l.T.Context(), cell, desired, etag))
 			_, _ = l.Functions.Call("fleet", events.Fleet{}) // its failure is an outcome
 		}
 		state := func() rollout.AttemptState {

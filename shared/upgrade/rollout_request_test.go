@@ -12,12 +12,12 @@ import (
 // withAssignment is the first attempt of run 3 of the rollout next.
 func withAssignment(release string) func(*Situation) {
 	return func(in *Situation) {
-		in.Assigned = &Assigned{Key: "rollout next 3.1 0123456789abcdef", Release: release, SHA256: "sha-" + release}
+		in.Rollout = &RolloutRequest{Key: "rollout next 3.1 0123456789abcdef", Release: release, SHA256: "sha-" + release}
 		in.PinnedVersion = func(release, _ string) (string, error) { return kubernetes(release) }
 	}
 }
 
-func back(in *Situation) { in.Assigned.Rollback = true }
+func back(in *Situation) { in.Rollout.Rollback = true }
 
 // frozen is a freeze of one kind of work until a time after noon; 0 is never.
 func frozen(what api.Stop, until time.Duration) func(*Situation) {

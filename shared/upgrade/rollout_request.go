@@ -12,8 +12,8 @@ import (
 	"github.com/drover-run/drover/shared/api"
 )
 
-// Assigned is what a run of a rollout requests for a cluster: a release by content. Only the attempt that Key names may begin.
-type Assigned struct {
+// RolloutRequest is what a run of a rollout requests for a cluster: a release by content. Only the attempt that Key names may begin.
+type RolloutRequest struct {
 	// Key is that of the future Start. It names the attempt, so each attempt starts one upgrade.
 	Key string
 	// Release and SHA256 are the release by name and content.
@@ -22,13 +22,13 @@ type Assigned struct {
 	Rollback bool
 }
 
-// IsAssigned reports whether the key of a request is that of an attempt of a rollout.
-func IsAssigned(key string) bool { return strings.HasPrefix(key, "rollout ") }
+// IsRolloutKey reports whether the key of a request is that of an attempt of a rollout.
+func IsRolloutKey(key string) bool { return strings.HasPrefix(key, "rollout ") }
 
 // requestedByRollout returns the upgrade that a run of a rollout requests; nil if there is none, the cluster opted out, the release is
 // deployed, or the attempt was answered. A blocked attempt is not retried: the run decides on another one.
 func (in Situation) requestedByRollout() *request {
-	a := in.Assigned
+	a := in.Rollout
 	if a == nil || in.Spec.Spec.Fleet.Release == api.FleetPinned || in.Deployed.Release == a.Release && !in.rollsBackUnfinished(a) {
 		return nil
 	}
@@ -49,7 +49,7 @@ func (in Situation) requestedByRollout() *request {
 }
 
 // rollsBackUnfinished reports whether a run rolls back an upgrade that stopped before the cluster was pinned to its release.
-func (in Situation) rollsBackUnfinished(a *Assigned) bool {
+func (in Situation) rollsBackUnfinished(a *RolloutRequest) bool {
 	return a.Rollback && in.Record.LastChange().unfinished()
 }
 

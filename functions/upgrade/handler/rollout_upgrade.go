@@ -14,7 +14,7 @@ import (
 // beginAssigned records in the cell's copy of the assignment that the attempt begins. The function fleet withdraws assignments in the same
 // object. Both writes are conditional, so an attempt is either begun or withdrawn. A withdrawn or replaced attempt does not begin.
 func (c *call) beginAssigned(ctx context.Context) (events.UpgradeResult, error) {
-	if !upgrade.IsAssigned(c.in.Key) {
+	if !upgrade.IsRolloutKey(c.in.Key) {
 		return events.UpgradeResult{}, nil
 	}
 	a, etag, err := c.assignment(ctx)
@@ -35,7 +35,7 @@ func (c *call) beginAssigned(ctx context.Context) (events.UpgradeResult, error) 
 
 // refuseAssigned records in the cell's copy why the attempt cannot begin. The rollout then counts the member as Blocked.
 func (c *call) refuseAssigned(ctx context.Context, message string) error {
-	if !upgrade.IsAssigned(c.in.Key) {
+	if !upgrade.IsRolloutKey(c.in.Key) {
 		return nil
 	}
 	a, etag, err := c.assignment(ctx)
