@@ -152,12 +152,12 @@ func (f *fleetRun) tick(change func(m *rollout.MemberRun, fact *rollout.Fact)) f
 	for i := range f.run.Members {
 		members[f.run.Members[i].Cluster] = &f.run.Members[i]
 	}
-	in := rollout.Inputs{Facts: map[string]rollout.Fact{}, FactsAt: map[string]time.Time{rollout.OnlyCell: f.now}, Freezes: f.freezes}
+	in := rollout.Inputs{Facts: map[string]rollout.Fact{}, FactsAt: map[string]time.Time{}, Freezes: f.freezes}
 	for i := range f.facts {
 		fact := &f.facts[i]
 		fact.Observed = f.now
 		change(members[fact.Cluster], fact)
-		in.Facts[fact.Cluster] = *fact
+		in.Facts[fact.Cluster], in.FactsAt[fact.Cell()] = *fact, f.now
 	}
 	runtime.GC() // garbage of the facts is not the tick's
 	begun := time.Now()

@@ -233,7 +233,7 @@ func some(list []string) string {
 func (c *computing) member(f *Fact) (m Member, left Reason, why string) {
 	have := f.Deployed
 	to, ok := c.subject.of(have.KubernetesVersion)
-	m = Member{Cluster: f.Cluster, Cell: f.CellName(), Stack: f.Stack, From: have, To: to.Target()}
+	m = Member{Cluster: f.Cluster, Cell: f.Cell(), Stack: f.Stack, From: have, To: to.Target()}
 	switch {
 	case f.Pinned:
 		return m, ReasonPinned, "spec.fleet.release of the cluster is Pinned"

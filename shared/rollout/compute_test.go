@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/shared/api"
+	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/rollout"
 	"github.com/drover-run/drover/shared/upgrade"
 )
@@ -34,6 +35,9 @@ func subject() rollout.Subject {
 }
 
 func sha(letter byte) string { return strings.Repeat(string(letter), 64) }
+
+// onlyCell is the cell of fact.
+const onlyCell = "111122223333-eu-west-1"
 
 // fact is of a cluster of Kubernetes 1.36 with labels such as "stage=prod".
 func fact(name string, labels ...string) rollout.Fact {
@@ -377,10 +381,13 @@ func TestWaits(t *testing.T) {
 
 func TestAllLabels(t *testing.T) {
 	f := fact("a", "env=prod", "drover.run/region=faked", "drover.run/cell=faked")
-	f.Account = ""
 	require.Equal(t, map[string]string{
-		"env": "prod", api.LabelRegion: "eu-west-1", api.LabelCell: rollout.OnlyCell, api.LabelKubernetes: "1.36",
+		"env": "prod", api.LabelRegion: "eu-west-1", api.LabelAccount: "111122223333", api.LabelCell: names.Cell("111122223333", "eu-west-1"),
+		api.LabelKubernetes: "1.36",
 	}, f.AllLabels())
+	f.Account = ""
+	require.Equal(t, map[string]string{"env": "prod", api.LabelRegion: "eu-west-1", api.LabelKubernetes: "1.36"}, f.AllLabels(),
+		"of a file: the cell is not known")
 	require.Equal(t, "faked", f.Labels[api.LabelRegion])
 	require.True(t, slices.Contains(rollout.States(), rollout.Waiting))
 }

@@ -13,19 +13,19 @@ func TestSections(t *testing.T) {
 	plan := modelPlan(func(*rollout.Plan) {}, 1, 1)
 	plan.Stages[1].Members[0].Cell = "other"
 	run := rollout.Begin(plan, 7, nil, epoch)
-	s := rollout.SectionOf(plan, &run, rollout.OnlyCell, epoch)
+	s := rollout.SectionOf(plan, &run, onlyCell, epoch)
 	require.Equal(t, rollout.Section{
 		Run: 7, Sequence: 1, Claims: []string{"a"}, Releases: []rollout.ReleaseRef{{Name: "1.37-1", SHA256: sha('b')}},
 	}, s)
 
 	run.Members[0].State, run.Members[0].Attempt, run.Sequence = rollout.Settling, 1, 2
-	s = rollout.SectionOf(plan, &run, rollout.OnlyCell, epoch)
+	s = rollout.SectionOf(plan, &run, onlyCell, epoch)
 	require.Equal(t, "rollout next 7.1 "+plan.Digest()[:16], s.Assignments[0].Key())
-	require.Equal(t, []rollout.Watch{{Cell: rollout.OnlyCell, Until: epoch.Add(15 * time.Minute)}}, s.Watches)
+	require.Equal(t, []rollout.Watch{{Cell: onlyCell, Until: epoch.Add(15 * time.Minute)}}, s.Watches)
 	require.Empty(t, rollout.SectionOf(plan, &run, "other", epoch).Assignments)
 
 	run.State = rollout.Done
-	s = rollout.SectionOf(plan, &run, rollout.OnlyCell, epoch)
+	s = rollout.SectionOf(plan, &run, onlyCell, epoch)
 	require.Len(t, s.Assignments, 1, "of an ended run, too")
 	require.Empty(t, s.Claims)
 	require.Empty(t, s.Watches)

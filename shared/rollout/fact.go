@@ -5,17 +5,14 @@ import (
 	"time"
 
 	"github.com/drover-run/drover/shared/api"
+	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/upgrade"
 )
-
-// OnlyCell is the name of the only cell, in labels and in budgets. It has nothing to do with the local account.
-const OnlyCell = "local"
 
 // Fact is the observed state of one cluster. Planning and ticks read facts; before a cluster changes, its stacks are read again.
 type Fact struct {
 	Cluster string `json:"cluster"`
-	// Cell is the deployment of drover that has the cluster; an empty Cell is OnlyCell. Region and Account are those of the cluster.
-	Cell    string `json:"cell,omitempty"`
+	// Region and Account are those of the cluster, and of its cell.
 	Region  string `json:"region,omitempty"`
 	Account string `json:"account,omitempty"`
 	// Stack is the ARN of the control plane's stack. A recreated cluster has another one.
@@ -118,12 +115,12 @@ func (s AttemptState) begun() bool {
 	return s == AttemptBegun || s == AttemptDone || s == AttemptStopped
 }
 
-// CellName returns the cell of the cluster.
-func (f *Fact) CellName() string {
-	if f.Cell == "" {
-		return OnlyCell
+// Cell returns the cell that has the cluster: see names.Cell. It is empty if the account or the region is not known, as for facts of files.
+func (f *Fact) Cell() string {
+	if f.Account == "" || f.Region == "" {
+		return ""
 	}
-	return f.Cell
+	return names.Cell(f.Account, f.Region)
 }
 
 // AllLabels returns the labels by which selectors and freezes select the cluster: those of its spec, and those that each cluster has.
@@ -133,7 +130,7 @@ func (f *Fact) AllLabels() map[string]string {
 		all = map[string]string{}
 	}
 	for key, value := range map[string]string{
-		api.LabelCell: f.CellName(), api.LabelRegion: f.Region, api.LabelAccount: f.Account, api.LabelKubernetes: f.Deployed.KubernetesVersion,
+		api.LabelCell: f.Cell(), api.LabelRegion: f.Region, api.LabelAccount: f.Account, api.LabelKubernetes: f.Deployed.KubernetesVersion,
 	} {
 		if delete(all, key); value != "" {
 			all[key] = value

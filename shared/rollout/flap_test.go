@@ -22,7 +22,7 @@ func TestFlappingFleet(t *testing.T) {
 		}
 		for i := from; i < to; i++ {
 			s.Members = append(s.Members, rollout.Member{
-				Cluster: fmt.Sprintf("c%05d", i), Cell: rollout.OnlyCell, Stack: "arn", From: modelFrom, To: modelTo,
+				Cluster: fmt.Sprintf("c%05d", i), Cell: onlyCell, Stack: "arn", From: modelFrom, To: modelTo,
 			})
 		}
 		return s
@@ -36,7 +36,7 @@ func TestFlappingFleet(t *testing.T) {
 	// look ticks five minutes later. isWell reports whether a cluster is well then.
 	look := func(isWell func(i int) bool) {
 		now = now.Add(5 * time.Minute)
-		in := rollout.Inputs{Facts: map[string]rollout.Fact{}, FactsAt: map[string]time.Time{rollout.OnlyCell: now}}
+		in := rollout.Inputs{Facts: map[string]rollout.Fact{}, FactsAt: map[string]time.Time{onlyCell: now}}
 		for i := range run.Members {
 			m := &run.Members[i]
 			f := rollout.Fact{Cluster: m.Cluster, Stack: "arn", Observed: now, Deployed: modelFrom, Nodes: 10}

@@ -106,7 +106,7 @@ func modelPlan(change func(*rollout.Plan), sizes ...int) *rollout.Plan {
 		}
 		for range size {
 			name := string(rune('a' + n))
-			s.Members = append(s.Members, rollout.Member{Cluster: name, Cell: rollout.OnlyCell, Stack: "arn:0", From: modelFrom, To: modelTo})
+			s.Members = append(s.Members, rollout.Member{Cluster: name, Cell: onlyCell, Stack: "arn:0", From: modelFrom, To: modelTo})
 			n++
 		}
 		p.Stages = append(p.Stages, s)
@@ -198,9 +198,9 @@ func (w *world) report(i int) {
 // inputs are what a tick reads.
 func (m *model) inputs(w *world) rollout.Inputs {
 	in := rollout.Inputs{
-		Facts: map[string]rollout.Fact{}, FactsAt: map[string]time.Time{rollout.OnlyCell: w.Now}, Decisions: slices.Clone(w.Decisions),
+		Facts: map[string]rollout.Fact{}, FactsAt: map[string]time.Time{onlyCell: w.Now}, Decisions: slices.Clone(w.Decisions),
 		Alarms: map[string]rollout.Alarm{alarmName: {InAlarm: w.InAlarm, Since: epoch}},
-		Cells:  map[string]rollout.Cell{rollout.OnlyCell: {Limit: m.limit}},
+		Cells:  map[string]rollout.Cell{onlyCell: {Limit: m.limit}},
 	}
 	for _, f := range w.Facts {
 		if f.Cluster != "" {

@@ -158,7 +158,7 @@ func TestTickRunsStagesInOrder(t *testing.T) {
 	require.Equal(t, "a Started, b Waiting Stage, c Waiting Stage, d Waiting Stage", s.states())
 	require.Equal(t, []string{"StageBegan canary"}, s.events())
 	s.good("a")
-	require.Equal(t, []rollout.Action{rollout.Watch{Cell: "local", Until: s.now.Add(15 * time.Minute)}}, s.actions)
+	require.Equal(t, []rollout.Action{rollout.Watch{Cell: onlyCell, Until: s.now.Add(15 * time.Minute)}}, s.actions)
 	require.Equal(t, s.now.Add(time.Hour), s.next, "the end of the soak")
 	s.pass("a")
 	require.Equal(t, "a Good, b Started, c Started, d Waiting Slots", s.states())
@@ -377,9 +377,9 @@ func TestTickWaitsForClusters(t *testing.T) {
 		}},
 		rollout.ReasonUnreported: {change: func(s *story) { delete(s.in.Facts, "b") }},
 		rollout.ReasonReleaseUnusable: {change: func(s *story) {
-			s.in.Cells["local"] = rollout.Cell{Unusable: []string{sha('b')}}
+			s.in.Cells[onlyCell] = rollout.Cell{Unusable: []string{sha('b')}}
 		}},
-		rollout.ReasonCellLimit: {change: func(s *story) { s.in.Cells["local"] = rollout.Cell{Limit: 3, Others: 3} }},
+		rollout.ReasonCellLimit: {change: func(s *story) { s.in.Cells[onlyCell] = rollout.Cell{Limit: 3, Others: 3} }},
 		rollout.ReasonFreeze:    {func(s *story) { s.in.Freezes = []api.Freeze{freeze} }, later},
 		rollout.ReasonClusterWindow: {func(s *story) {
 			s.see("b", func(f *rollout.Fact) { f.Opening = &rollout.Opening{Opens: later} })
@@ -450,7 +450,7 @@ func TestTickMembersLeave(t *testing.T) {
 	s.after(time.Minute).report(rollout.AttemptBegun, "a").report(rollout.AttemptOvertaken, "b").
 		see("c", func(f *rollout.Fact) { f.Stack = "arn:another" })
 	delete(s.in.Facts, "d")
-	s.in.FactsAt["local"] = s.now
+	s.in.FactsAt[onlyCell] = s.now
 	s.tick()
 	require.Equal(t, "a Changing, b Skipped Overtaken, c Skipped Deleted, d Skipped Deleted", s.states())
 	s = begin(t, canaryThenProd)

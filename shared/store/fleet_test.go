@@ -21,7 +21,7 @@ var fleetTime = time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)
 func fleetPlan(clusters ...string) *rollout.Plan {
 	stage := rollout.Stage{Number: 1, Name: "canary", Of: "canary", MaxConcurrency: 1}
 	for _, cluster := range clusters {
-		stage.Members = append(stage.Members, rollout.Member{Cluster: cluster, Cell: rollout.OnlyCell})
+		stage.Members = append(stage.Members, rollout.Member{Cluster: cluster, Cell: "1-eu"})
 	}
 	return &rollout.Plan{Rollout: "next", Stages: []rollout.Stage{stage}}
 }

@@ -22,6 +22,9 @@ type droverRun struct {
 	changed  bool
 }
 
+// onlyCell is the cell of all clusters.
+const onlyCell = "111122223333-eu-west-1"
+
 var from = upgrade.Target{Release: "1.36-1", SHA256: strings.Repeat("a", 64), KubernetesVersion: "1.36"}
 
 // newDrover plans a rollout of one stage. settings are fields of the stage.
@@ -42,7 +45,9 @@ spec:
 	var facts []rollout.Fact
 	for _, c := range clusters {
 		d.clusters[c.name] = c
-		f := rollout.Fact{Cluster: c.name, Stack: "arn:" + c.name, Deployed: from, Nodes: 10, Observed: epoch}
+		f := rollout.Fact{
+			Cluster: c.name, Region: "eu-west-1", Account: "111122223333", Stack: "arn:" + c.name, Deployed: from, Nodes: 10, Observed: epoch,
+		}
 		d.facts[c.name], facts = f, append(facts, f)
 	}
 	if d.plan, errs = rollout.Compute(spec, rollout.Subject{Releases: []rollout.Release{release}}, facts); len(errs) > 0 {
@@ -80,7 +85,7 @@ func (d *droverRun) Next(now time.Time) (start []*cluster, done bool, err error)
 		f.Observed = now
 		d.facts[name] = f
 	}
-	in := rollout.Inputs{Facts: d.facts, FactsAt: map[string]time.Time{rollout.OnlyCell: now}}
+	in := rollout.Inputs{Facts: d.facts, FactsAt: map[string]time.Time{onlyCell: now}}
 	var actions []rollout.Action
 	d.run, actions, _ = rollout.Tick(d.plan, d.run, in, now)
 	for _, action := range actions {

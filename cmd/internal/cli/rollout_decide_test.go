@@ -72,7 +72,9 @@ func (h *answerer) putStatus(t *testing.T, s *rollout.Status) {
 func decisionPlan() *rollout.Plan {
 	to := upgrade.Target{Release: "1.37-1", KubernetesVersion: "1.37"}
 	member := func(name string) rollout.Member {
-		return rollout.Member{Cluster: name, Cell: rollout.OnlyCell, From: upgrade.Target{Release: "1.36-1", KubernetesVersion: "1.36"}, To: to}
+		return rollout.Member{
+			Cluster: name, Cell: "111122223333-eu-west-1", From: upgrade.Target{Release: "1.36-1", KubernetesVersion: "1.36"}, To: to,
+		}
 	}
 	return &rollout.Plan{Rollout: "k", Subject: rollout.Subject{Releases: []rollout.Release{{Name: "1.37-1"}}}, Stages: []rollout.Stage{
 		{Number: 1, Name: "canary", Of: "canary", MaxConcurrency: 1, Members: []rollout.Member{member("a")}},

@@ -121,7 +121,7 @@ func (w *world) assign(claims []string, assignments ...rollout.Assignment) {
 
 func assignment(cluster string, attempt int) rollout.Assignment {
 	return rollout.Assignment{
-		Cluster: cluster, Cell: rollout.OnlyCell, Rollout: "next", Run: 1, Attempt: attempt, Plan: planDigest,
+		Cluster: cluster, Cell: cell, Rollout: "next", Run: 1, Attempt: attempt, Plan: planDigest,
 		To: rollout.ReleaseRef{Name: "r2", SHA256: "sha2"},
 	}
 }

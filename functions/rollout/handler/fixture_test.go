@@ -294,8 +294,8 @@ func (f *fixture) report() {
 	report := rollout.Report{At: f.now}
 	for name, c := range f.clusters {
 		fact := rollout.Fact{
-			Cluster: name, Labels: c.labels, Observed: f.now, Deployed: c.release, Nodes: 10, Stack: "arn:" + name,
-			RollbackUntil: noon.Add(7 * 24 * time.Hour),
+			Cluster: name, Region: "eu-west-1", Account: "111122223333", Labels: c.labels, Observed: f.now, Deployed: c.release, Nodes: 10,
+			Stack: "arn:" + name, RollbackUntil: noon.Add(7 * 24 * time.Hour),
 		}
 		if c.sick {
 			fact.NotReady = 5

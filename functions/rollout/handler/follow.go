@@ -74,7 +74,7 @@ func (h *Handler) publish(ctx context.Context, p *rollout.Plan, run *rollout.Run
 		changed := !reflect.DeepEqual(desired.Freezes, freezes)
 		desired.Freezes = freezes
 		if run != nil {
-			section, old := rollout.SectionOf(p, run, rollout.OnlyCell, h.Now()), desired.Sections[run.Rollout]
+			section, old := rollout.SectionOf(p, run, h.Cell, h.Now()), desired.Sections[run.Rollout]
 			if !old.Newer(&section) && !covers(&old, &section, h.Now()) {
 				desired.Sections[run.Rollout], changed = section, true
 			}

@@ -261,7 +261,7 @@ func (e *evaluation) inputs(ctx context.Context, p *rollout.Plan, run *rollout.R
 		for _, f := range e.report.Facts {
 			in.Facts[f.Cluster] = f
 		}
-		in.FactsAt[rollout.OnlyCell] = e.report.At
+		in.FactsAt[e.Cell] = e.report.At
 		cell.Limit = e.report.Limit
 		own := map[string]bool{}
 		for i := range run.Members {
@@ -281,7 +281,7 @@ func (e *evaluation) inputs(ctx context.Context, p *rollout.Plan, run *rollout.R
 			cell.Unusable = append(cell.Unusable, r.SHA256)
 		}
 	}
-	in.Cells[rollout.OnlyCell] = cell
+	in.Cells[e.Cell] = cell
 	if newest := e.plans[e.record.Plan]; newest != nil && differs(newest, p) {
 		in.Newer = e.record.Plan
 	}

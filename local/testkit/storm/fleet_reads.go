@@ -254,13 +254,13 @@ func (r *fleetReads) inputs(p *rollout.Plan) rollout.Inputs {
 				c.Others++
 			}
 		}
-		in.FactsAt[rollout.OnlyCell], c.Limit = r.report.At, r.report.Limit
+		in.FactsAt[cell], c.Limit = r.report.At, r.report.Limit
 	}
 	for _, release := range p.Subject.Releases {
 		if !usable[release.SHA256] {
 			c.Unusable = append(c.Unusable, release.SHA256)
 		}
 	}
-	in.Cells = map[string]rollout.Cell{rollout.OnlyCell: c}
+	in.Cells = map[string]rollout.Cell{cell: c}
 	return in
 }

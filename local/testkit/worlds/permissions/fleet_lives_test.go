@@ -31,9 +31,9 @@ var fleetLives = map[string]func(*life){
 			require.NoError(l.T, err)
 			desired.Sections = map[string]rollout.Section{"next": {
 				Run: 1, Sequence: desired.Sections["next"].Sequence + 1, Claims: []string{"demo"}, Releases: []rollout.ReleaseRef{to},
-				Watches: []rollout.Watch{{Cell: rollout.OnlyCell, Until: time.Now().Add(24 * time.Hour)}},
+				Watches: []rollout.Watch{{Cell: cell, Until: time.Now().Add(24 * time.Hour)}},
 				Assignments: []rollout.Assignment{{
-					Cluster: "demo", Cell: rollout.OnlyCell, Rollout: "next", Run: 1, Attempt: attempt, Plan: "0123456789abcdef", To: to,
+					Cluster: "demo", Cell: cell, Rollout: "next", Run: 1, Attempt: attempt, Plan: "0123456789abcdef", To: to,
 					Withdrawn: withdrawn,
 				}},
 			}}

@@ -20,7 +20,8 @@ var rolloutLives = map[string]func(*life){
 		l.Functions.Return("fleet", struct{}{}, nil)
 		l.Upload(names.ReleaseSpec("r1"), harness.Release())
 		fact := rollout.Fact{
-			Cluster: "demo", Nodes: 1, Deployed: upgrade.Target{Release: "r0", SHA256: "0", KubernetesVersion: "1.36"}, Observed: time.Now().UTC(),
+			Cluster: "demo", Region: harness.Region, Account: harness.ID, Nodes: 1, Observed: time.Now().UTC(),
+			Deployed: upgrade.Target{Release: "r0", SHA256: "0", KubernetesVersion: "1.36"},
 		}
 		to := names.SHA256([]byte(harness.Release()))
 		report := func() {
