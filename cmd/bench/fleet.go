@@ -29,7 +29,7 @@ const fleetRollout = `apiVersion: drover.run/v1alpha1
 kind: Rollout
 metadata: {name: next}
 spec:
-  of: {release: "1.37-1"}
+  subject: {release: "1.37-1"}
   clusters: {}
   stages:
     - {name: canary, selector: {matchLabels: {stage: canary}}, maxConcurrency: 10%, maxFailures: 10%, budget: Soft}

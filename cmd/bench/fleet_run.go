@@ -29,7 +29,7 @@ const worldRollout = `apiVersion: drover.run/v1alpha1
 kind: Rollout
 metadata: {name: next}
 spec:
-  of: {release: "1.37-1"}
+  subject: {release: "1.37-1"}
   clusters: {}
   start: Auto
   stages:

@@ -21,7 +21,7 @@ func TestStatusSchema(t *testing.T) {
 	require.NoError(t, err)
 	now := time.Date(2026, 11, 27, 14, 0, 0, 0, time.UTC)
 	p := &rollout.Plan{Rollout: "k", Subject: rollout.Subject{Releases: []rollout.Release{{Name: "1.37-1", KubernetesVersion: "1.37"}}},
-		Stages: []rollout.Stage{{Number: 1, Name: "canary", Of: "canary", MaxConcurrency: 1, After: []api.Approval{{Count: 1}}}}}
+		Stages: []rollout.Stage{{Number: 1, Name: "canary", FromStage: "canary", MaxConcurrency: 1, After: []api.Approval{{Count: 1}}}}}
 	for _, name := range []string{"a", "b", "c"} {
 		p.Stages[0].Members = append(p.Stages[0].Members, rollout.Member{Cluster: name, To: upgrade.Target{Release: "1.37-1"}})
 	}

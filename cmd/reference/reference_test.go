@@ -177,7 +177,7 @@ func TestExamplesAreGood(t *testing.T) {
 		r, errs := api.ReadRollout(path, data, api.Options{Name: strings.TrimSuffix(filepath.Base(path), ".yaml")})
 		require.NoError(t, errs.Err())
 		fleet[r.Metadata.Name] = r
-		for _, release := range append(slices.Collect(maps.Values(r.Spec.Of.Releases)), r.Spec.Of.Release) {
+		for _, release := range append(slices.Collect(maps.Values(r.Spec.Subject.Releases)), r.Spec.Subject.Release) {
 			require.True(t, release == "" || releases[release] != nil, release)
 		}
 	})

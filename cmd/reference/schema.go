@@ -63,9 +63,9 @@ var between = map[reflect.Type]object{
 		{"then", object{{"properties", object{{"days", false}, {"start", false}}}}},
 		{"else", object{{"required", []string{"start"}}}},
 	},
-	reflect.TypeFor[api.RolloutSpec](): {{"oneOf", []object{{{"required", []string{"stages"}}}, {{"required", []string{"like"}}}}}},
-	reflect.TypeFor[api.RolloutOf]():   {{"oneOf", []object{{{"required", []string{"release"}}}, {{"required", []string{"releases"}}}}}},
-	reflect.TypeFor[api.Gate]():        {{"required", []string{"approval"}}},
+	reflect.TypeFor[api.RolloutSpec]():    {{"oneOf", []object{{{"required", []string{"stages"}}}, {{"required", []string{"like"}}}}}},
+	reflect.TypeFor[api.RolloutSubject](): {{"oneOf", []object{{{"required", []string{"release"}}}, {{"required", []string{"releases"}}}}}},
+	reflect.TypeFor[api.Gate]():           {{"required", []string{"approval"}}},
 	reflect.TypeFor[api.FreezeSpec](): {
 		{"if", object{{"required", []string{"windows"}}}},
 		{"then", object{{"properties", object{{"from", false}, {"until", false}}}}},

@@ -19,8 +19,8 @@ type Rollout struct {
 
 // RolloutSpec is what a rollout changes, and in which order.
 type RolloutSpec struct {
-	// Of is the subject of the rollout: what its clusters get.
-	Of RolloutOf `json:"of"`
+	// Subject is what the clusters get.
+	Subject RolloutSubject `json:"subject"`
 	// Clusters selects the candidates; {} selects all. Default: every cluster that a stage selects.
 	Clusters *Selector `json:"clusters,omitempty"`
 	// Unmatched says what a selector without a match means. Refuse: a candidate that no stage selects, or a stage that selects no cluster,
@@ -40,8 +40,8 @@ type RolloutSpec struct {
 	Stages []RolloutStage `json:"stages,omitempty" rule:"unique=name;minItems=1;maxItems=50"`
 }
 
-// RolloutOf is the subject of a rollout. State one of its fields.
-type RolloutOf struct {
+// RolloutSubject is what the clusters of a rollout get. State one of its fields.
+type RolloutSubject struct {
 	// Release that all clusters get.
 	Release string `json:"release,omitempty" rule:"format=release-name"`
 	// Releases by the Kubernetes version of the cluster: new images and add-ons for clusters that keep their version. A cluster of another
@@ -50,10 +50,10 @@ type RolloutOf struct {
 }
 
 // Names returns the names of the releases, each once, sorted.
-func (o RolloutOf) Names() []string {
-	all := slices.Collect(maps.Values(o.Releases))
-	if o.Release != "" {
-		all = append(all, o.Release)
+func (s RolloutSubject) Names() []string {
+	all := slices.Collect(maps.Values(s.Releases))
+	if s.Release != "" {
+		all = append(all, s.Release)
 	}
 	slices.Sort(all)
 	return slices.Compact(all)

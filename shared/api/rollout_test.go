@@ -15,7 +15,7 @@ kind: Rollout
 metadata:
   name: next
 spec:
-  of: {release: "1.37-1"}
+  subject: {release: "1.37-1"}
   stages:
     - name: canary
       selector: {matchLabels: {stage: canary}}
@@ -84,14 +84,14 @@ func TestReadRollout(t *testing.T) {
 			"next.yaml:12: spec.stages[1].onFailure: Forbidden: unknown field: the field is spec.onFailure",
 		}},
 		"modules, by name": {pairs{`{release: "1.37-1"}`, "{modules: [ingress]}"}, []string{
-			"next.yaml:6: spec.of.release: Required value: or state releases",
-			"next.yaml:6: spec.of.modules: Forbidden: not supported yet: ",
+			"next.yaml:6: spec.subject.release: Required value: or state releases",
+			"next.yaml:6: spec.subject.modules: Forbidden: not supported yet: ",
 		}},
 		"provenBy, by name": {pairs{`release: "1.37-1"`, `release: "1.37-1", provenBy: staging`}, []string{
-			"next.yaml:6: spec.of.provenBy: Forbidden: not supported yet: ",
+			"next.yaml:6: spec.subject.provenBy: Forbidden: not supported yet: ",
 		}},
 		"absent, by name": {pairs{`release: "1.37-1"`, `release: "1.37-1", absent: true`}, []string{
-			"next.yaml:6: spec.of.absent: Forbidden: not supported yet: ",
+			"next.yaml:6: spec.subject.absent: Forbidden: not supported yet: ",
 		}},
 		"hooks, by name": {pairs{"[{approval: {}}]", "[{hook: {function: f}}]"}, []string{
 			"next.yaml:16: spec.stages[1].before[0].approval: Required value",
@@ -104,10 +104,10 @@ func TestReadRollout(t *testing.T) {
 			"next.yaml:16: spec.stages[1].before[0].approval.by: Forbidden: not supported yet: ",
 		}},
 		"two subjects": {pairs{`{release: "1.37-1"}`, `{release: "1.37-1", releases: {"1.37": "1.37-1"}}`}, []string{
-			"next.yaml:6: spec.of.releases: Forbidden: ",
+			"next.yaml:6: spec.subject.releases: Forbidden: ",
 		}},
 		"a subject for no version": {pairs{`{release: "1.37-1"}`, `{releases: {new: "1.37-1"}}`}, []string{
-			`next.yaml:6: spec.of.releases[new]: Invalid value: "new": must be a minor version`,
+			`next.yaml:6: spec.subject.releases[new]: Invalid value: "new": must be a minor version`,
 		}},
 		"stages of its own and of another": {pairs{"  stages:", "  like: nodes\n  stages:"}, []string{"next.yaml:7: spec.like: Forbidden: "}},
 		"a selector that is missing":       {pairs{stage, ""}, []string{"next.yaml:10: spec.stages[1].selector: Required value"}},
@@ -152,7 +152,7 @@ func TestReadRollout(t *testing.T) {
 		})
 	}
 	_, errs = api.ReadRollout("r.yaml",
-		[]byte("apiVersion: drover.run/v1alpha1\nkind: Rollout\nmetadata: {name: r}\nspec: {of: {release: a}, like: r}"),
+		[]byte("apiVersion: drover.run/v1alpha1\nkind: Rollout\nmetadata: {name: r}\nspec: {subject: {release: a}, like: r}"),
 		api.Options{})
 	requireErrors(t, errs, []string{`r.yaml:4: spec.like: Invalid value: "r": must be another rollout`})
 }

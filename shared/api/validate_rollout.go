@@ -47,7 +47,7 @@ func (r *Rollout) Defaulted() *Rollout {
 
 // unsupportedFields are fields of later versions of drover, by their parent object. Files that have one are rejected with its name.
 var unsupportedFields = map[reflect.Type]map[string]string{
-	reflect.TypeFor[RolloutOf](): {
+	reflect.TypeFor[RolloutSubject](): {
 		"modules":  "rollouts change releases only",
 		"absent":   "rollouts change releases only",
 		"provenBy": "name the release",
@@ -69,7 +69,7 @@ func validateRollout(r *Rollout, o Options) field.ErrorList {
 	errs := validateFields(nil, reflect.ValueOf(r).Elem(), Rules{}, nil)
 	errs = append(errs, validateMetadata(r.Metadata, o)...)
 	spec := field.NewPath("spec")
-	errs = append(errs, validateRolloutOf(spec.Child("of"), &r.Spec.Of)...)
+	errs = append(errs, validateRolloutSubject(spec.Child("subject"), &r.Spec.Subject)...)
 	if r.Spec.Clusters != nil {
 		errs = append(errs, validateSelector(spec.Child("clusters"), r.Spec.Clusters)...)
 	}
@@ -88,11 +88,11 @@ func validateRollout(r *Rollout, o Options) field.ErrorList {
 	return errs
 }
 
-func validateRolloutOf(path *field.Path, of *RolloutOf) (errs field.ErrorList) {
+func validateRolloutSubject(path *field.Path, s *RolloutSubject) (errs field.ErrorList) {
 	switch {
-	case of.Release != "" && of.Releases != nil:
+	case s.Release != "" && s.Releases != nil:
 		errs = append(errs, field.Forbidden(path.Child("releases"), "a rollout has one release, or several by Kubernetes version: remove one"))
-	case of.Release == "" && of.Releases == nil:
+	case s.Release == "" && s.Releases == nil:
 		errs = append(errs, field.Required(path.Child("release"), "or state releases"))
 	}
 	return errs

@@ -51,7 +51,7 @@ func WithStages(r *api.Rollout, others map[string]*api.Rollout) (*api.Rollout, a
 func SubjectOf(r *api.Rollout, releases map[string]Content) (Subject, api.Errors) {
 	var s Subject
 	var wrong field.ErrorList
-	path := field.NewPath("spec", "of")
+	path := field.NewPath("spec", "subject")
 	add := func(path *field.Path, name, version string) {
 		c, ok := releases[name]
 		switch {
@@ -66,11 +66,11 @@ func SubjectOf(r *api.Rollout, releases map[string]Content) (Subject, api.Errors
 			Name: name, SHA256: c.SHA256, KubernetesVersion: c.Release.Spec.KubernetesVersion, UpgradeFrom: c.Release.Spec.UpgradeFrom, For: version,
 		})
 	}
-	if r.Spec.Of.Release != "" {
-		add(path.Child("release"), r.Spec.Of.Release, "")
+	if r.Spec.Subject.Release != "" {
+		add(path.Child("release"), r.Spec.Subject.Release, "")
 	}
-	for _, version := range slices.Sorted(maps.Keys(r.Spec.Of.Releases)) {
-		add(path.Child("releases").Key(version), r.Spec.Of.Releases[version], version)
+	for _, version := range slices.Sorted(maps.Keys(r.Spec.Subject.Releases)) {
+		add(path.Child("releases").Key(version), r.Spec.Subject.Releases[version], version)
 	}
 	return s, problems(wrong...)
 }
@@ -278,9 +278,9 @@ func (c *computing) verifyContent(known []Fact) {
 		if pinned == 0 {
 			continue
 		}
-		path := field.NewPath("spec", "of", "release")
+		path := field.NewPath("spec", "subject", "release")
 		if r.For != "" {
-			path = field.NewPath("spec", "of", "releases").Key(r.For)
+			path = field.NewPath("spec", "subject", "releases").Key(r.For)
 		}
 		c.wrong = append(c.wrong, field.Invalid(path, r.Name,
 			fmt.Sprintf("it was edited after %s pinned to it: publish it under a new name", pinnedClusters(pinned))))
@@ -339,7 +339,7 @@ func (c *computing) expand(i int, members []candidate) {
 func (c *computing) stage(s *api.RolloutStage, name string, members []candidate) Stage {
 	_, percentage := s.MaxFailures.Percent()
 	out := Stage{
-		Number: len(c.plan.Stages) + 1, Name: name, Of: s.Name,
+		Number: len(c.plan.Stages) + 1, Name: name, FromStage: s.Name,
 		MaxConcurrency: max(1, s.MaxConcurrency.Of(len(members), false)),
 		MaxFailures:    s.MaxFailures.Of(len(members), false), SharedFailures: !percentage, Budget: s.Budget,
 		Settle: duration(s.Settle), Deadline: duration(s.Deadline), Soak: duration(s.Soak),

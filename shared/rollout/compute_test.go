@@ -21,8 +21,8 @@ import (
 // read reads a rollout of the release 1.37-1 with more fields of its spec.
 func read(t testing.TB, spec string) *api.Rollout {
 	t.Helper()
-	if !strings.Contains(spec, "of:") {
-		spec = "  of: {release: \"1.37-1\"}\n" + spec
+	if !strings.Contains(spec, "subject:") {
+		spec = "  subject: {release: \"1.37-1\"}\n" + spec
 	}
 	r, errs := api.ReadRollout("next.yaml",
 		[]byte("apiVersion: drover.run/v1alpha1\nkind: Rollout\nmetadata: {name: next}\nspec:\n"+spec), api.Options{})
@@ -169,7 +169,7 @@ func TestComputeLeavesClustersOut(t *testing.T) {
 }
 
 func TestComputeByKubernetesVersion(t *testing.T) {
-	r := read(t, "  of: {releases: {\"1.35\": \"1.35-7\", \"1.36\": \"1.36-4\"}}\n  stages: [{name: all, selector: {}}]")
+	r := read(t, "  subject: {releases: {\"1.35\": \"1.35-7\", \"1.36\": \"1.36-4\"}}\n  stages: [{name: all, selector: {}}]")
 	content := func(name, version string) rollout.Content {
 		return rollout.Content{SHA256: sha('c'), Release: &api.Release{
 			Metadata: api.Metadata{Name: name}, Spec: api.ReleaseSpec{KubernetesVersion: version},
@@ -188,8 +188,8 @@ func TestComputeByKubernetesVersion(t *testing.T) {
 
 	_, errs = rollout.SubjectOf(r, map[string]rollout.Content{"1.36-4": content("1.36-4", "1.35")})
 	require.Equal(t, []string{
-		`spec.of.releases[1.35]: Invalid value: "1.35-7": there is no such release`,
-		`spec.of.releases[1.36]: Invalid value: "1.36-4": it is a release of Kubernetes 1.35`,
+		`spec.subject.releases[1.35]: Invalid value: "1.35-7": there is no such release`,
+		`spec.subject.releases[1.36]: Invalid value: "1.36-4": it is a release of Kubernetes 1.35`,
 	}, strings.Split(errs.Error(), "\n"))
 }
 
@@ -224,7 +224,7 @@ func TestComputeRefuses(t *testing.T) {
 		},
 		"a release that was edited": {
 			"  stages: [{name: all, selector: {}}]", append(facts, edited),
-			`spec.of.release: Invalid value: "1.37-1": it was edited after a cluster was pinned to it: publish it under a new name`,
+			`spec.subject.release: Invalid value: "1.37-1": it was edited after a cluster was pinned to it: publish it under a new name`,
 		},
 		"a cluster twice": {"  stages: [{name: all, selector: {}}]", append(facts, facts[0]), `spec.clusters: Duplicate value: "a"`},
 	} {

@@ -17,7 +17,7 @@ func TestFlappingFleet(t *testing.T) {
 	const size = 9_999
 	stage := func(number, from, to int) rollout.Stage {
 		s := rollout.Stage{
-			Number: number, Name: fmt.Sprintf("s%d", number), Of: fmt.Sprintf("s%d", number), MaxConcurrency: size, MaxFailures: 0,
+			Number: number, Name: fmt.Sprintf("s%d", number), FromStage: fmt.Sprintf("s%d", number), MaxConcurrency: size, MaxFailures: 0,
 			Budget: api.BudgetSoft, Settle: rollout.Duration(settle), Soak: rollout.Duration(soak), Deadline: rollout.Duration(24 * time.Hour),
 		}
 		for i := from; i < to; i++ {

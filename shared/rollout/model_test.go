@@ -101,7 +101,7 @@ func modelPlan(change func(*rollout.Plan), sizes ...int) *rollout.Plan {
 	n := 0
 	for i, size := range sizes {
 		s := rollout.Stage{
-			Number: i + 1, Name: fmt.Sprintf("s%d", i+1), Of: fmt.Sprintf("s%d", i+1), MaxConcurrency: 1, Budget: api.BudgetStrict,
+			Number: i + 1, Name: fmt.Sprintf("s%d", i+1), FromStage: fmt.Sprintf("s%d", i+1), MaxConcurrency: 1, Budget: api.BudgetStrict,
 			Settle: rollout.Duration(settle), Soak: rollout.Duration(soak), Deadline: rollout.Duration(deadline),
 		}
 		for range size {
@@ -139,7 +139,7 @@ func models() []*model {
 		{plan: modelPlan(func(p *rollout.Plan) {
 			p.OnFailure = api.FailureRollback
 			each(p, func(s *rollout.Stage) {
-				s.Of, s.SharedFailures, s.MaxFailures, s.MaxConcurrency, s.Alarms = "waves", true, 1, 3, []string{alarmName}
+				s.FromStage, s.SharedFailures, s.MaxFailures, s.MaxConcurrency, s.Alarms = "waves", true, 1, 3, []string{alarmName}
 			})
 			p.Stages[2].After = []api.Approval{{Count: 1}}
 		}, 1, 2, 3)},

@@ -55,12 +55,12 @@ func (r Release) Target() upgrade.Target {
 type Stage struct {
 	// Number counts from 1.
 	Number int `json:"number"`
-	// Name is that of the stage of the rollout (Of), followed by its group and its wave.
-	Name string `json:"name"`
-	Of   string `json:"of"`
+	// Name is that of its stage in the file (FromStage), followed by its group and its wave.
+	Name      string `json:"name"`
+	FromStage string `json:"fromStage"`
 	// MaxConcurrency is how many members may be at risk at once.
 	MaxConcurrency int `json:"maxConcurrency"`
-	// MaxFailures is how many members may fail: in all expanded stages of Of if SharedFailures, in this one otherwise.
+	// MaxFailures is how many members may fail: in all expanded stages of FromStage if SharedFailures, in this one otherwise.
 	MaxFailures    int        `json:"maxFailures"`
 	SharedFailures bool       `json:"sharedFailures"`
 	Budget         api.Budget `json:"budget"`
@@ -71,8 +71,8 @@ type Stage struct {
 	Window *api.Window `json:"window,omitempty"`
 	// Alarms must be quiet.
 	Alarms []string `json:"alarms,omitempty"`
-	// Before and After are approvals that the stage needs before its first start, and after its soak. The first expanded stage of Of has the
-	// former, the last one the latter.
+	// Before and After are approvals that the stage needs before its first start, and after its soak. The first expanded stage of
+	// FromStage has the former, the last one the latter.
 	Before []api.Approval `json:"before,omitempty"`
 	After  []api.Approval `json:"after,omitempty"`
 	// Members start in this order.
@@ -198,7 +198,7 @@ func stagesOf(p *Plan) map[string]string {
 	stages := map[string]string{}
 	for i := range p.Stages {
 		for _, m := range p.Stages[i].Members {
-			stages[m.Cluster] = p.Stages[i].Of
+			stages[m.Cluster] = p.Stages[i].FromStage
 		}
 	}
 	return stages
@@ -209,7 +209,7 @@ func stageNames(plans ...*Plan) (names []string) {
 	seen := map[string]bool{}
 	for _, p := range plans {
 		for i := range p.Stages {
-			if of := p.Stages[i].Of; !seen[of] {
+			if of := p.Stages[i].FromStage; !seen[of] {
 				seen[of] = true
 				names = append(names, of)
 			}

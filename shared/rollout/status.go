@@ -221,7 +221,7 @@ func (s *StageStatus) look(stage *Stage, run *StageRun) {
 func failedInBudget(p *Plan, r *Run, stage int) (count int) {
 	n := 0
 	for i := range p.Stages {
-		shares := i == stage || p.Stages[stage].SharedFailures && p.Stages[i].Of == p.Stages[stage].Of
+		shares := i == stage || p.Stages[stage].SharedFailures && p.Stages[i].FromStage == p.Stages[stage].FromStage
 		for range p.Stages[i].Members {
 			switch r.Members[n].State {
 			case Failed, Blocked, RolledBack, NotRolledBack:

@@ -201,7 +201,7 @@ func (t *ticking) tally(i int) (n tally) {
 // sharedTally counts the members that share the failure budget of a stage. Only passed stages count if passed is true.
 func (t *ticking) sharedTally(i int, passed bool) (n tally) {
 	for k := range t.p.Stages {
-		shares := k == i || t.p.Stages[i].SharedFailures && t.p.Stages[k].Of == t.p.Stages[i].Of
+		shares := k == i || t.p.Stages[i].SharedFailures && t.p.Stages[k].FromStage == t.p.Stages[i].FromStage
 		if !shares || passed && t.r.Stages[k].Passed.IsZero() {
 			continue
 		}

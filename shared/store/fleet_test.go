@@ -19,7 +19,7 @@ import (
 var fleetTime = time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)
 
 func fleetPlan(clusters ...string) *rollout.Plan {
-	stage := rollout.Stage{Number: 1, Name: "canary", Of: "canary", MaxConcurrency: 1}
+	stage := rollout.Stage{Number: 1, Name: "canary", FromStage: "canary", MaxConcurrency: 1}
 	for _, cluster := range clusters {
 		stage.Members = append(stage.Members, rollout.Member{Cluster: cluster, Cell: "1-eu"})
 	}

@@ -33,7 +33,7 @@ func newDrover(clusters []*cluster, bad bool, settings string) (*droverRun, erro
 kind: Rollout
 metadata: {name: next}
 spec:
-  of: {release: "1.37-1"}
+  subject: {release: "1.37-1"}
   clusters: {}
   stages: [{name: all, selector: {}%s}]
 `, settings), api.Options{})

@@ -77,8 +77,8 @@ func decisionPlan() *rollout.Plan {
 		}
 	}
 	return &rollout.Plan{Rollout: "k", Subject: rollout.Subject{Releases: []rollout.Release{{Name: "1.37-1"}}}, Stages: []rollout.Stage{
-		{Number: 1, Name: "canary", Of: "canary", MaxConcurrency: 1, Members: []rollout.Member{member("a")}},
-		{Number: 2, Name: "prod", Of: "prod", MaxConcurrency: 1, Before: []api.Approval{{Count: 1}},
+		{Number: 1, Name: "canary", FromStage: "canary", MaxConcurrency: 1, Members: []rollout.Member{member("a")}},
+		{Number: 2, Name: "prod", FromStage: "prod", MaxConcurrency: 1, Before: []api.Approval{{Count: 1}},
 			Members: []rollout.Member{member("b"), member("c")}},
 	}}
 }

@@ -125,7 +125,7 @@ func (c *Cell) diffRollout(ctx context.Context, m manifest) (*planDifference, er
 		return nil, err
 	}
 	contents := map[string]rollout.Content{}
-	for _, name := range full.Spec.Of.Names() {
+	for _, name := range full.Spec.Subject.Names() {
 		object, err := c.Specs.Get(ctx, names.ReleaseSpec(name), api.MaxFile)
 		if errors.Is(err, store.ErrNotFound) {
 			continue // SubjectOf reports it with its line

@@ -166,7 +166,7 @@ func (f *fleetFiles) addNeighbors(r manifest, needsClusters bool) error {
 	if like := r.rollout.Spec.Like; like != "" && f.rollouts[like] == nil {
 		sources = append(sources, filepath.Join(folder, like+".yaml"))
 	}
-	for _, name := range r.rollout.Spec.Of.Names() {
+	for _, name := range r.rollout.Spec.Subject.Names() {
 		if _, found := f.releases[name]; !found {
 			sources = append(sources, neighbor("releases", name+".yaml"))
 		}
@@ -273,8 +273,8 @@ func writeTable(w io.Writer, t *view.Table) {
 // failures describes the failure budget of a stage.
 func failures(s *rollout.Stage) string {
 	text := fmt.Sprint(s.MaxFailures)
-	if s.SharedFailures && s.Name != s.Of && s.MaxFailures > 0 {
-		text += " in all of " + s.Of
+	if s.SharedFailures && s.Name != s.FromStage && s.MaxFailures > 0 {
+		text += " in all of " + s.FromStage
 	}
 	if s.Budget == api.BudgetSoft {
 		text += ", Soft"

@@ -60,7 +60,7 @@ func TestRolloutPlanReadsSpecs(t *testing.T) {
 		same := clitest.Write(t, "same.yaml", `apiVersion: drover.run/v1alpha1
 kind: Rollout
 metadata: {name: same}
-spec: {of: {release: "1.36-1"}, stages: [{name: all, selector: {matchLabels: {stage: canary}}}]}`)
+spec: {subject: {release: "1.36-1"}, stages: [{name: all, selector: {matchLabels: {stage: canary}}}]}`)
 		r := droverIn(t, nil, "rollout", "plan", same, "examples/clusters", "examples/releases", "-o", "json")
 		require.Equal(t, 0, r.Code, r.Stderr)
 		var p struct {
@@ -87,7 +87,7 @@ func TestRolloutPlanErrors(t *testing.T) {
 			[]string{next + ":20: spec.stages[0].selector: ", "it matches no cluster"},
 		},
 		"a release that is missing, with its line": {
-			[]string{next, "--facts", exampleFacts}, []string{next + ":11: spec.of.release: ", "there is no such release"},
+			[]string{next, "--facts", exampleFacts}, []string{next + ":11: spec.subject.release: ", "there is no such release"},
 		},
 		"a file of another kind":  {[]string{"examples/clusters/demo.yaml"}, []string{"is of kind Cluster: name the file of a rollout first"}},
 		"no clusters":             {[]string{next, "examples/releases"}, []string{"there are no clusters: name specs"}},
@@ -135,14 +135,14 @@ func TestValidateFleets(t *testing.T) {
 kind: Rollout
 metadata: {name: nowhere}
 spec:
-  of: {release: "9.99-1"}
+  subject: {release: "9.99-1"}
   stages:
     - name: all
       selector: {matchLabels: {stage: none}}`)
 	stray := clitest.Write(t, "stray.yaml", "apiVersion: drover.run/v1alpha1\nkind: Decision\nmetadata: {name: stray}\n"+
 		"spec:\n  rollout: none\n  verb: Pause\n")
 	like := clitest.Write(t, "like.yaml", "apiVersion: drover.run/v1alpha1\nkind: Rollout\nmetadata: {name: like}\n"+
-		"spec:\n  of: {release: a}\n  like: none\n")
+		"spec:\n  subject: {release: a}\n  like: none\n")
 	for name, test := range map[string]struct {
 		files []string
 		want  []string
@@ -150,7 +150,7 @@ spec:
 		"a selector that matches nothing": {
 			append(all("clusters"), nowhere), []string{nowhere + ":8: spec.stages[0].selector: ", "it matches no cluster"},
 		},
-		"a release that is missing":                 {append(all("releases"), nowhere), []string{nowhere + ":5: spec.of.release: "}},
+		"a release that is missing":                 {append(all("releases"), nowhere), []string{nowhere + ":5: spec.subject.release: "}},
 		"a decision on a rollout that is not there": {append(all("rollouts"), stray), []string{stray + ":5: spec.rollout: "}},
 		"stages of a rollout that is not there":     {append(all("rollouts"), like), []string{like + ":6: spec.like: "}},
 	} {

@@ -39,7 +39,7 @@ func newMadeUpRollout() *madeUpRollout {
 	p.Subject.Releases = []rollout.Release{{Name: "1.37-1", SHA256: strings.Repeat("3f9a", 16)}}
 	for i, s := range stages {
 		stage := rollout.Stage{
-			Number: i + 1, Name: s.name, Of: strings.SplitN(s.name, "/", 2)[0], MaxConcurrency: 5, MaxFailures: 3, Before: s.before,
+			Number: i + 1, Name: s.name, FromStage: strings.SplitN(s.name, "/", 2)[0], MaxConcurrency: 5, MaxFailures: 3, Before: s.before,
 			Budget: api.BudgetStrict, Settle: rollout.Duration(15 * time.Minute), Soak: rollout.Duration(12 * time.Hour),
 		}
 		for range s.members {

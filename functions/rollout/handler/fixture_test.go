@@ -124,7 +124,7 @@ spec:
 // file returns a rollout of r2 with one stage for each cluster in it.
 func file(name, spec string, stages ...string) string {
 	text := fmt.Sprintf("apiVersion: drover.run/v1alpha1\nkind: Rollout\nmetadata: {name: %s}\n"+
-		"spec:\n  of: {release: r2}\n%s  stages:\n", name, spec)
+		"spec:\n  subject: {release: r2}\n%s  stages:\n", name, spec)
 	for _, stage := range stages {
 		cluster, rest, _ := strings.Cut(stage, " ")
 		text += fmt.Sprintf("    - {name: %s, selector: {matchLabels: {stage: %s}}, settle: 5m, soak: 10m%s}\n", cluster, cluster, rest)

@@ -207,7 +207,7 @@ func TestPlanning(t *testing.T) {
 		f := newFixture(t, "a")
 		f.specs.Upload(names.Rollout("other"), file("other", "", "a"))
 		require.NoError(t, f.upload(names.Rollout("next"),
-			"apiVersion: drover.run/v1alpha1\nkind: Rollout\nmetadata: {name: next}\nspec: {of: {release: r2}, like: other}\n"))
+			"apiVersion: drover.run/v1alpha1\nkind: Rollout\nmetadata: {name: next}\nspec: {subject: {release: r2}, like: other}\n"))
 		require.Equal(t, 1, f.status("next").Plan.Members)
 	})
 	t.Run("of a deleted file", func(t *testing.T) {

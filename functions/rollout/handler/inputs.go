@@ -130,7 +130,7 @@ func (e *evaluation) readReleases(ctx context.Context) error {
 	if e.file == nil {
 		return nil
 	}
-	for _, name := range e.file.Spec.Of.Names() {
+	for _, name := range e.file.Spec.Subject.Names() {
 		release, body, err := specs.Release(ctx, e.Specs, name)
 		var unusable *specs.Unusable
 		switch {

@@ -63,7 +63,7 @@ func (o *wishedRollout) yaml() string {
 kind: Rollout
 metadata: {name: %s}
 spec:
-  of: {release: %s}
+  subject: {release: %s}
   unmatched: Skip
   start: %s
   onNewer: %s

@@ -169,7 +169,7 @@ func (c *Checker) each(visit func(k, i int, member *rollout.Member) error) error
 
 // shares reports whether two stages share a failure budget.
 func (c *Checker) shares(i, k int) bool {
-	return i == k || c.Plan.Stages[i].SharedFailures && c.Plan.Stages[i].Of == c.Plan.Stages[k].Of
+	return i == k || c.Plan.Stages[i].SharedFailures && c.Plan.Stages[i].FromStage == c.Plan.Stages[k].FromStage
 }
 
 // has reports whether a cluster is pinned to a target.

@@ -214,7 +214,7 @@ func (c *checking) checkFailures() error {
 		s := &c.Plan.Stages[k]
 		pool := s.Name
 		if s.SharedFailures {
-			pool = s.Of
+			pool = s.FromStage
 		}
 		for i := at[k]; i < at[k+1]; i++ {
 			now := c.After.Members[i]

@@ -35,7 +35,8 @@ var rolloutLives = map[string]func(*life){
 		report()
 		l.Upload(names.Freeze("past"), "apiVersion: drover.run/v1alpha1\nkind: Freeze\nmetadata: {name: past}\n"+
 			"spec: {clusters: {}, from: \"2020-01-01T00:00:00Z\", until: \"2020-01-02T00:00:00Z\"}\n")
-		l.Upload(names.Rollout("next"), "apiVersion: drover.run/v1alpha1\nkind: Rollout\nmetadata: {name: next}\nspec:\n  of: {release: r1}\n"+
+		l.Upload(names.Rollout("next"), "apiVersion: drover.run/v1alpha1\nkind: Rollout\nmetadata: {name: next}\n"+
+			"spec:\n  subject: {release: r1}\n"+
 			"  stages: [{name: all, selector: {}, settle: 0s, soak: 0s, alarms: [absent]}]\n")
 		l.SettleAll() // also the audit of the new release, which would list the next key before rollout does
 		l.Upload(names.Rollouts+"next.yml", "a key that drover does not read")

@@ -51,7 +51,7 @@ const spec = `apiVersion: drover.run/v1alpha1
 kind: Rollout
 metadata: {name: next}
 spec:
-  of: {release: r2}
+  subject: {release: r2}
   clusters: {}
   stages:
     - {name: canary, selector: {matchLabels: {stage: canary}}, settle: 5m, soak: 30m}
@@ -163,7 +163,7 @@ const quick = `apiVersion: drover.run/v1alpha1
 kind: Rollout
 metadata: {name: next}
 spec:
-  of: {release: r2}
+  subject: {release: r2}
   clusters: {}
   stages:
     - {name: all, selector: {}, maxConcurrency: 1, settle: 0s}

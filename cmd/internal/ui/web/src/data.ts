@@ -78,7 +78,7 @@ export interface Rollout {
 
 export interface Plan {
   stages: {
-    number: number; name: string; of: string; maxConcurrency: number; maxFailures: number; sharedFailures: boolean; budget: string; settle: string;
+    number: number; name: string; fromStage: string; maxConcurrency: number; maxFailures: number; sharedFailures: boolean; budget: string; settle: string;
     soak: string; window?: object; alarms?: string[]; before?: object[]; after?: object[];
     members: { cluster: string; from: { release?: string }; to: { release: string } }[];
   }[];

@@ -165,7 +165,7 @@ function PlanTable({ digest, page }: { digest: string; page: Page }) {
         <tbody>{plan.stages.map((s) => (
           <tr key={s.number}>
             {[`${s.number} ${s.name}`, some(s.members.map((m) => `${m.cluster} ${m.from.release || 'none'} → ${m.to.release}`)), s.maxConcurrency,
-              `${s.maxFailures}${s.sharedFailures && s.name !== s.of ? ` in all of ${s.of}` : ''}, ${s.budget}`, s.settle, s.soak,
+              `${s.maxFailures}${s.sharedFailures && s.name !== s.fromStage ? ` in all of ${s.fromStage}` : ''}, ${s.budget}`, s.settle, s.soak,
               [s.before?.length && 'approval before', s.window && 'window', s.alarms?.length && count(s.alarms.length, 'alarm'), s.after?.length && 'approval after']
                 .filter(Boolean).join(', ')].map((c, i) => <td key={heads[i]} data-head={heads[i]}>{c}</td>)}
           </tr>
