@@ -18,8 +18,8 @@ const (
 	ClusterNodeChange = "Cluster Node Change"
 	// ReleaseVerdict: a release or the channels were checked, with a new result.
 	ReleaseVerdict = "Release Verdict"
-	// UploadUnread: an object of the specs bucket looks like a spec, and drover does not read it.
-	UploadUnread = "Upload Not Read"
+	// UploadIgnored: an object of the specs bucket looks like a spec, and drover does not read it.
+	UploadIgnored = "Upload Ignored"
 	// ClusterUpgradeChange: an upgrade is scheduled or rescheduled, or has another phase or step.
 	ClusterUpgradeChange = "Cluster Upgrade Change"
 	// RolloutChangeType: a rollout was planned, its run changed, or a gate waits for an approval.
@@ -127,8 +127,8 @@ type Verdict struct {
 	Checks []string `json:"checks,omitempty"`
 }
 
-// Unread is the detail of UploadUnread.
-type Unread struct {
+// IgnoredUpload is the detail of UploadIgnored.
+type IgnoredUpload struct {
 	Key string `json:"key"`
 	// DidYouMean is the key that drover would read instead.
 	DidYouMean string `json:"didYouMean,omitempty"`

@@ -34,7 +34,7 @@ var samples = map[string]struct {
 	"cluster-upgrade-change.json": {new(Event[UpgradeChange]), []string{"version"}},
 	"rollout-change.json":         {new(Event[RolloutChange]), []string{"version"}},
 	"release-verdict.json":        {new(Event[Verdict]), []string{"version"}},
-	"upload-unread.json":          {new(Event[Unread]), []string{"version"}},
+	"upload-ignored.json":         {new(Event[IgnoredUpload]), []string{"version"}},
 	"converge.json":               {new(Converge), nil},
 	"plan-request.json":           {new(PlanRequest), nil},
 	"plan-result.json":            {new(PlanResult), nil},

@@ -95,7 +95,7 @@ var functionGrants = map[string][]grant{
 		specs(s3Read, names.Rollouts, names.Decisions, names.Freezes, names.ReleaseSpecs),
 		listSpecs,
 		state(s3ReadWrite, names.ActiveRuns, names.RolloutRecords, names.RolloutPlans, names.RolloutStatuses, names.DesiredStates,
-			names.UnreadUploads),
+			names.IgnoredUploads),
 		state(s3Read, names.CellReports),
 		state(s3Write, names.PinnedReleases, names.DecisionAnswers),
 		listState,

@@ -121,7 +121,7 @@ func TestFunctionRolesHaveOnlyTheirCalls(t *testing.T) {
 			"s3:GetObject on state/rollouts/plans/*", "s3:PutObject on state/rollouts/plans/*",
 			"s3:GetObject on state/status/rollouts/*", "s3:PutObject on state/status/rollouts/*",
 			"s3:GetObject on state/fleet/desired/*", "s3:PutObject on state/fleet/desired/*",
-			"s3:GetObject on state/status/unread.json*", "s3:PutObject on state/status/unread.json*",
+			"s3:GetObject on state/status/ignored.json*", "s3:PutObject on state/status/ignored.json*",
 			"s3:GetObject on state/fleet/reports/*", "s3:PutObject on state/releases/*", "s3:PutObject on state/rollouts/answers/*",
 			"s3:ListBucket on state", "cloudwatch:DescribeAlarms on *", "lambda:InvokeFunction on function:drover-fleet", failed,
 		},

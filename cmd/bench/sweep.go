@@ -200,8 +200,8 @@ func (s fleetSweep) List(ctx context.Context, prefix string) ([]store.Entry, err
 	return s.fleet.List(ctx, prefix)
 }
 
-// UpdateUnread reads the document and lists the specs bucket four times a day, which is too rare to count as a call of an audit.
-func (s fleetSweep) UpdateUnread(context.Context, store.Lister) error { return nil }
+// UpdateIgnored reads the document and lists the specs bucket four times a day, which is too rare to count as a call of an audit.
+func (s fleetSweep) UpdateIgnored(context.Context, store.Lister) error { return nil }
 
 func (s fleetSweep) Held(context.Context) ([]string, error) { s.lists.Add(1); return nil, nil }
 func (s fleetSweep) Status(ctx context.Context, cluster string) (*status.Cluster, error) {

@@ -105,7 +105,7 @@ func TestFaultsOfFunctions(t *testing.T) {
 		t.Run(string(kind), func(t *testing.T) {
 			cluster := "struck-" + string(kind)
 			// Only this test invokes the function for the upload. Objects of other tests in the specs bucket invoke it too: it
-			// then writes status/unread.json.
+			// then writes status/ignored.json.
 			crash := string(kind) + " caller=admit action=PutObject count=1 cluster=" + cluster
 			cloud.fault(t, "PUT", "", "drop rule=drover-spec-changed", crash)
 			cloud.upload(t, cluster, "kind: Nothing\n")

@@ -83,7 +83,7 @@ func Examine(f *Facts, clusters []Cluster) []Finding {
 	var found []Finding
 	for _, name := range names {
 		r := report{name: name, facts: f}
-		if why, unread := f.Unread[name]; unread {
+		if why, unreadable := f.Unreadable[name]; unreadable {
 			r.warn("allow the call, or check it yourself", "it could not be checked: %s", why)
 		} else {
 			r.run(clusters)

@@ -31,7 +31,7 @@ func roomy() *Facts {
 	}
 	limits["L-FE177D64"] = 1000
 	return &Facts{
-		Region: "eu-central-1", Limits: limits, Used: map[string]int{}, Unread: map[string]string{},
+		Region: "eu-central-1", Limits: limits, Used: map[string]int{}, Unreadable: map[string]string{},
 		InstanceTypes: map[string]preflight.InstanceType{"m7i.large": {VCPUs: 2}, "m7i.xlarge": {VCPUs: 4}},
 		Zones:         map[string]string{"eu-central-1a": "euc1-az2", "eu-central-1b": "euc1-az3"},
 		Concurrency:   1000, Unreserved: 1000,
@@ -228,7 +228,7 @@ func TestUnknownFacts(t *testing.T) {
 	})
 	t.Run("a call that is denied is a warning", func(t *testing.T) {
 		f := roomy()
-		f.Unread[VPCQuota], f.Used["L-F678F1CE"] = "you may not call DescribeVpcs", 9
+		f.Unreadable[VPCQuota], f.Used["L-F678F1CE"] = "you may not call DescribeVpcs", 9
 		found := of(Examine(f, []Cluster{demo(nil)}), VPCQuota)
 		require.Equal(t, []Finding{
 			{VPCQuota, Warning, "it could not be checked: you may not call DescribeVpcs", "allow the call, or check it yourself"},

@@ -27,8 +27,8 @@ type Facts struct {
 	Principals map[string]string
 	// Deployment is what the account has for drover itself. Only drover doctor reads it: the function plan has nil.
 	Deployment *Deployment
-	// Unread says, by check, why its facts could not be read: the caller may not make a call.
-	Unread map[string]string
+	// Unreadable says, by check, why its facts could not be read: the caller may not make a call.
+	Unreadable map[string]string
 }
 
 // Subnet of an existing network.

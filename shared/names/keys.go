@@ -67,8 +67,8 @@ const ReleaseStatuses = "status/releases/"
 // ReleaseStatus returns the key of the status of a release, or of the channels.
 func ReleaseStatus(release string) string { return ReleaseStatuses + release + ".json" }
 
-// UnreadUploads is the key of the list of objects in the specs bucket that drover does not read.
-const UnreadUploads = "status/unread.json"
+// IgnoredUploads is the key of the list of objects in the specs bucket that drover does not read.
+const IgnoredUploads = "status/ignored.json"
 
 // Template returns the key of a rendered template, by content.
 func Template(body []byte) string { return "templates/" + SHA256(body) + ".yaml" }

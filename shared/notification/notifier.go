@@ -90,9 +90,9 @@ func (n *Notifier) ReleaseChanging(ctx context.Context, release string, before, 
 	return n.send(ctx, DiffRelease(release, before, after))
 }
 
-// UnreadChanging sends the notices of new uploads that drover does not read.
-func (n *Notifier) UnreadChanging(ctx context.Context, before, after []status.Unread) error {
-	return n.send(ctx, DiffUnread(before, after))
+// IgnoredChanging sends the notices of new uploads that drover does not read.
+func (n *Notifier) IgnoredChanging(ctx context.Context, before, after []status.IgnoredUpload) error {
+	return n.send(ctx, DiffIgnored(before, after))
 }
 
 func (n *Notifier) send(ctx context.Context, notices []Notice) error {

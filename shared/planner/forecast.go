@@ -79,7 +79,7 @@ func (p *Planner) forecastUpgrade(ctx context.Context, w *work) (*UpgradeForecas
 	default:
 		return nil, nil
 	}
-	if u.To.KubernetesVersion == "" && (d.Pending == nil || d.Pending.Unread == "") {
+	if u.To.KubernetesVersion == "" && (d.Pending == nil || d.Pending.Unreadable == "") {
 		c, err := p.namedRelease(ctx, w, u.To.Release)
 		if err != nil {
 			return nil, err

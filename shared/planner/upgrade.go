@@ -187,7 +187,7 @@ func waits(pending *upgrade.Pending, now time.Time) string {
 	switch {
 	case pending.Queued:
 		return "begins after the upgrade in flight: " + pending.Message
-	case pending.Unread != "" && !pending.At.After(now):
+	case pending.Unreadable != "" && !pending.At.After(now):
 		return "does not begin yet: " + pending.Message
 	case pending.Blocked:
 		return "does not begin: " + pending.Message
@@ -268,7 +268,7 @@ func (w *work) nextUpgrade(s *status.Status, now time.Time) *status.Upgrade {
 			waits(d.Pending, now)
 		if !d.Pending.At.IsZero() {
 			next.At = &d.Pending.At
-		} else if d.Pending.Queued || d.Pending.Unread != "" { // its time has come, as far as drover knows
+		} else if d.Pending.Queued || d.Pending.Unreadable != "" { // its time has come, as far as drover knows
 			next.At = &now
 		}
 		switch {
@@ -286,7 +286,7 @@ func (w *work) nextUpgrade(s *status.Status, now time.Time) *status.Upgrade {
 	}
 	before := s.RecordedBefore(next)
 	if before == nil {
-		return blockUnread(next, d.Pending)
+		return blockUnreadable(next, d.Pending)
 	}
 	if before.Checked != nil && status.IsPending(next.Phase) { // early checks
 		next.Checks, next.Checked = before.Checks, before.Checked
@@ -295,22 +295,22 @@ func (w *work) nextUpgrade(s *status.Status, now time.Time) *status.Upgrade {
 	case d.Start != nil && before.At != nil:
 		next.At, next.ToVersion = before.At, before.ToVersion // its time had come before
 	case d.Pending != nil:
-		if (d.Pending.Queued || d.Pending.Unread != "") && d.Pending.At.IsZero() && before.At != nil && before.At.Before(now) {
+		if (d.Pending.Queued || d.Pending.Unreadable != "") && d.Pending.At.IsZero() && before.At != nil && before.At.Before(now) {
 			next.At = before.At
 		}
 		noteMissedWindow(before, next, exact)
 		next.InheritLateness(before, now)
 	}
-	return blockUnread(next, d.Pending)
+	return blockUnreadable(next, d.Pending)
 }
 
-// blockUnread adds a failed check to an upgrade whose release cannot be read. The other checks cannot run before the release can be read.
-// An empty Checked marks this check as temporary.
-func blockUnread(next *status.Upgrade, pending *upgrade.Pending) *status.Upgrade {
-	if pending != nil && pending.Unread != "" {
+// blockUnreadable adds a failed check to an upgrade whose release cannot be read. The other checks cannot run before
+// that. An empty Checked marks this check as temporary.
+func blockUnreadable(next *status.Upgrade, pending *upgrade.Pending) *status.Upgrade {
+	if pending != nil && pending.Unreadable != "" {
 		next.Checked = nil
 		next.Checks = []status.Check{
-			{Name: preflight.UpgradePossible, Blocks: true, Message: pending.Unread, Next: "The upgrade begins when the release can be used."},
+			{Name: preflight.UpgradePossible, Blocks: true, Message: pending.Unreadable, Next: "The upgrade begins when the release can be used."},
 		}
 	}
 	return next

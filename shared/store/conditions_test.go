@@ -34,7 +34,7 @@ func notifyingState() (*storetest.Bucket, *store.State, *notifier) {
 // notifier calls the functions that a test sets.
 type notifier struct {
 	status  func(before, after *status.Status) error
-	unread  func(before, after []status.Unread) error
+	ignored func(before, after []status.IgnoredUpload) error
 	release func() error
 }
 
@@ -45,11 +45,11 @@ func (n *notifier) StatusChanging(_ context.Context, _ string, before, after *st
 	return n.status(before, after)
 }
 
-func (n *notifier) UnreadChanging(_ context.Context, before, after []status.Unread) error {
-	if n.unread == nil {
+func (n *notifier) IgnoredChanging(_ context.Context, before, after []status.IgnoredUpload) error {
+	if n.ignored == nil {
 		return nil
 	}
-	return n.unread(before, after)
+	return n.ignored(before, after)
 }
 
 func (n *notifier) ReleaseChanging(context.Context, string, *status.ReleaseStatus, *status.ReleaseStatus) error {

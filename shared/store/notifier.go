@@ -12,8 +12,8 @@ type Notifier interface {
 	// StatusChanging reports a change of a cluster's status. The notifier may add what it sent to after, which is written next. It adds to
 	// sent what a repeated attempt of the same write must not send again.
 	StatusChanging(ctx context.Context, cluster string, before, after *status.Status, sent map[string]bool) error
-	// UnreadChanging reports a change of the uploads that drover does not read.
-	UnreadChanging(ctx context.Context, before, after []status.Unread) error
+	// IgnoredChanging reports a change of the uploads that drover does not read.
+	IgnoredChanging(ctx context.Context, before, after []status.IgnoredUpload) error
 	// ReleaseChanging reports a new verdict on a release.
 	ReleaseChanging(ctx context.Context, release string, before, after *status.ReleaseStatus) error
 }
@@ -27,7 +27,9 @@ func (silent) StatusChanging(context.Context, string, *status.Status, *status.St
 	return nil
 }
 
-func (silent) UnreadChanging(context.Context, []status.Unread, []status.Unread) error { return nil }
+func (silent) IgnoredChanging(context.Context, []status.IgnoredUpload, []status.IgnoredUpload) error {
+	return nil
+}
 
 func (silent) ReleaseChanging(context.Context, string, *status.ReleaseStatus, *status.ReleaseStatus) error {
 	return nil

@@ -72,8 +72,8 @@ type Pending struct {
 	// Missed reports whether its time has passed. Blocked reports whether it cannot begin at present, missed or not. Queued reports whether it
 	// may begin, and waits for the upgrade in flight.
 	Missed, Blocked, Queued bool
-	// Unread says why its release cannot be read; empty if it can. The upgrade then also waits for the release.
-	Unread string
+	// Unreadable says why its release cannot be read; empty if it can. The upgrade then also waits for the release.
+	Unreadable string
 }
 
 const (
@@ -166,7 +166,7 @@ func (in Situation) decideInFlight() Decision {
 		if other.at.After(in.Now) && other.at.Before(d.RecheckAt) {
 			d.RecheckAt = other.at
 		}
-		if other.at.IsZero() && !other.blocked && other.unread == "" {
+		if other.at.IsZero() && !other.blocked && other.unreadable == "" {
 			d.Pending.Queued, d.Pending.At, d.Pending.Message = true, other.start.Due, fmt.Sprintf("the upgrade to %s is in flight", r.Target)
 		}
 	}
@@ -257,17 +257,17 @@ type request struct {
 	// message says why it does not begin now or, with blocked, at all.
 	message         string
 	blocked, missed bool
-	// unread says why its release cannot be read; empty if it can.
-	unread string
+	// unreadable says why its release cannot be read; empty if it can.
+	unreadable string
 }
 
 func (in Situation) applyRequest(d *Decision, req *request) {
 	in.freeze(req)
 	switch {
 	case req.blocked:
-	case req.unread != "" && req.at.IsZero():
+	case req.unreadable != "" && req.at.IsZero():
 		d.RecheckAt = in.nextRecheck() // no time is known at which the release will exist
-	case req.unread != "":
+	case req.unreadable != "":
 		if d.RecheckAt = in.Now.Truncate(recheckAhead).Add(recheckAhead); d.RecheckAt.After(req.at) {
 			d.RecheckAt = req.at
 		}
@@ -283,9 +283,9 @@ func (in Situation) applyRequest(d *Decision, req *request) {
 func (req *request) pending() *Pending {
 	w := &Pending{
 		Origin: req.start.Origin, Key: req.start.Key, To: req.to, At: req.at, Message: req.message,
-		Missed: req.missed, Blocked: req.blocked, Unread: req.unread,
+		Missed: req.missed, Blocked: req.blocked, Unreadable: req.unreadable,
 	}
-	if req.unread != "" && req.at.IsZero() {
+	if req.unreadable != "" && req.at.IsZero() {
 		w.At = req.start.Due
 	}
 	return w
@@ -426,10 +426,10 @@ func (in Situation) resolveVersion(req *request) *request {
 		req.message += ": " + err.Error()
 		return req
 	case err != nil:
-		if req.unread = err.Error(); req.message != "" {
+		if req.unreadable = err.Error(); req.message != "" {
 			req.message += "; "
 		}
-		req.message += req.unread
+		req.message += req.unreadable
 		return req
 	}
 	req.to.KubernetesVersion = version

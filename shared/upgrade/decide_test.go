@@ -158,23 +158,23 @@ func TestDecide(t *testing.T) {
 			given: []func(*Situation){stable("r36-0")}, counts: "r36-1 1.36 ", start: "Channel channel Stable r36-0 r36-0",
 		},
 		"a missing release in the channel": {
-			given: []func(*Situation){stable("lost")}, counts: "r36-1 1.36 ", wait: "Channel lost : unread there is no release lost", look: soon,
+			given: []func(*Situation){stable("lost")}, counts: "r36-1 1.36 ", wait: "Channel lost : unreadable there is no release lost", look: soon,
 		},
 		"a missing release in the channel, and a window": {
 			given: []func(*Situation){stable("lost"), opens}, counts: "r36-1 1.36 ",
-			wait: "Channel lost : unread it waits for the window of spec.upgrade; there is no release lost", at: window,
+			wait: "Channel lost : unreadable it waits for the window of spec.upgrade; there is no release lost", at: window,
 		},
 		"a time for a missing release": {
 			given: []func(*Situation){atTime(noon.Add(time.Hour), "lost")}, counts: "r36-1 1.36 ",
-			wait: "At lost : unread it waits for the time of spec.upgrade.at; there is no release lost", at: noon.Add(time.Hour),
+			wait: "At lost : unreadable it waits for the time of spec.upgrade.at; there is no release lost", at: noon.Add(time.Hour),
 		},
 		"a time for a missing release is rechecked every day": {
 			given: []func(*Situation){atTime(noon.Add(72*time.Hour), "lost")}, counts: "r36-1 1.36 ",
-			wait: "At lost : unread it waits for the time", at: noon.Add(72 * time.Hour), look: noon.Add(12 * time.Hour),
+			wait: "At lost : unreadable it waits for the time", at: noon.Add(72 * time.Hour), look: noon.Add(12 * time.Hour),
 		},
 		"a due time for a missing release is rechecked every half hour": {
 			given: []func(*Situation){atTime(noon.Add(-time.Minute), "lost")}, counts: "r36-1 1.36 ",
-			wait: "At lost : unread there is no release lost", at: noon.Add(-time.Minute), look: soon,
+			wait: "At lost : unreadable there is no release lost", at: noon.Add(-time.Minute), look: soon,
 		},
 		"a missed time for a missing release": {
 			given: []func(*Situation){atTime(noon.Add(-2*time.Hour), "lost")}, counts: "r36-1 1.36 ",
@@ -185,8 +185,9 @@ func TestDecide(t *testing.T) {
 			given: []func(*Situation){atTime(noon.Add(-time.Minute), "lost"), last(func(r *Record) {
 				r.Origin, r.Overridden, r.State, r.Step = OriginCommand, "r36-1", Running, 1
 			})},
-			counts: "r36-1 1.37 Addons to r37-1", keep: Keep{Images: true, OverridesSpec: true}, wait: "At lost : unread there is no release lost",
-			at: noon.Add(-time.Minute),
+			counts: "r36-1 1.37 Addons to r37-1", keep: Keep{Images: true, OverridesSpec: true},
+			wait: "At lost : unreadable there is no release lost",
+			at:   noon.Add(-time.Minute),
 		},
 		"the channel Nodes": {
 			given:  []func(*Situation){stable("r37-1"), func(in *Situation) { in.Spec.Spec.Upgrade.Channel = api.ChannelNodes }},
@@ -459,8 +460,8 @@ func TestDecide(t *testing.T) {
 				how = "missed "
 			case d.Pending.Queued:
 				how = "behind "
-			case d.Pending.Unread != "":
-				how = "unread "
+			case d.Pending.Unreadable != "":
+				how = "unreadable "
 			}
 			require.Contains(t, fmt.Sprintf("%s %s %s: %s%s", d.Pending.Origin, d.Pending.To.Release, d.Pending.To.KubernetesVersion,
 				how, d.Pending.Message),

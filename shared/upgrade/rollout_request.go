@@ -64,7 +64,7 @@ func (in Situation) releaseVersion(s *Start) (string, error) {
 // freeze makes a request that could begin now wait until the end of the freeze that holds it. An upgrade with a due time
 // waits for MissedAfter at most: then it is missed.
 func (in Situation) freeze(req *request) {
-	if in.Frozen == nil || req.blocked || req.unread != "" || req.start.Rollback || !req.at.IsZero() && req.at.After(in.Now) {
+	if in.Frozen == nil || req.blocked || req.unreadable != "" || req.start.Rollback || !req.at.IsZero() && req.at.After(in.Now) {
 		return
 	}
 	stops := api.StopUpgrades

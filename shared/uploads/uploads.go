@@ -9,9 +9,9 @@ import (
 	"github.com/drover-run/drover/shared/store"
 )
 
-// State keeps the document of unread uploads: a subset of store.State.
+// State keeps the document of ignored uploads: a subset of store.State.
 type State interface {
-	UpdateUnread(ctx context.Context, specs store.Lister) error
+	UpdateIgnored(ctx context.Context, specs store.Lister) error
 }
 
 // Uploads are the files of the specs bucket.
@@ -20,15 +20,15 @@ type Uploads struct {
 	Specs store.Lister
 }
 
-// Handle judges the file with a key. nameOf returns its name. If drover does not read the key, Handle lists it in the document of unread
+// Handle judges the file with a key. nameOf returns its name. If drover does not read the key, Handle lists it in the document of ignored
 // uploads instead.
 func (u Uploads) Handle(
 	ctx context.Context, key string, nameOf func(key string) (name string, ok bool), judge func(ctx context.Context, name string) error,
 ) error {
 	name, ok := nameOf(key)
 	if !ok {
-		logging.From(ctx).Warn("unread upload", "key", key)
-		return u.State.UpdateUnread(ctx, u.Specs)
+		logging.From(ctx).Warn("upload ignored", "key", key)
+		return u.State.UpdateIgnored(ctx, u.Specs)
 	}
 	return judge(ctx, name)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/drover-run/drover/shared/uploads"
 )
 
-// fake records which files are judged, and how often the unread uploads are listed.
+// fake records which files are judged, and how often the ignored uploads are listed.
 type fake struct {
 	judged []string
 	listed []store.Lister
@@ -26,7 +26,7 @@ func (f *fake) judge(_ context.Context, name string) error {
 	return f.err
 }
 
-func (f *fake) UpdateUnread(_ context.Context, specs store.Lister) error {
+func (f *fake) UpdateIgnored(_ context.Context, specs store.Lister) error {
 	f.listed = append(f.listed, specs)
 	return f.err
 }

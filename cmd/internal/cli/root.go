@@ -10,7 +10,7 @@
 //     the answers; apply_fleet.go and diff_fleet.go are apply, delete and diff for rollouts, freezes and decisions;
 //     ui_rollouts.go is their part of the page.
 //   - the status: status_view.go shows a cluster or the table of all; status_live.go refreshes it with what package live
-//     reads; status_upgrade.go and status_unread.go show those parts; status_watch.go prints changes until the work ends.
+//     reads; status_upgrade.go and status_ignored.go show those parts; status_watch.go prints changes until the work ends.
 //   - the history: history.go merges uploads, executions (history_executions.go), stacks (history_stacks.go) and errors in
 //     logs.go; watch_execution.go prints it until an execution ends. events uses both.
 //   - previews: difference.go is the result of diff; upgrade_preview.go and roll_time.go are for dry runs.

@@ -75,7 +75,7 @@ Text fits the terminal and is colored there; set NO_COLOR to any value for no co
 				return output.print(out, clusters)
 			}
 			newDisplay(out, verbose).statuses(clusters, nil, all)
-			return reportUnread(ctx, out, c)
+			return reportIgnored(ctx, out, c)
 		},
 	}
 	output = addOutputFlag(cmd)

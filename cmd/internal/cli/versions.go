@@ -408,7 +408,7 @@ func (r *fleetReader) resolveChannel(
 		switch v.Due = d.Pending.At.UTC().Format(time.RFC3339) + " (Channel)"; {
 		case d.Pending.Blocked:
 			v.Due = "no window opens again"
-		case d.Pending.Unread != "":
+		case d.Pending.Unreadable != "":
 			v.Due = "when its release can be used (Channel)"
 		}
 	}

@@ -21,8 +21,8 @@ func (c *calls) Admit(_ context.Context, cluster string) error {
 	return nil
 }
 
-func (c *calls) UpdateUnread(context.Context, store.Lister) error {
-	*c = append(*c, "list unread")
+func (c *calls) UpdateIgnored(context.Context, store.Lister) error {
+	*c = append(*c, "list ignored")
 	return nil
 }
 
@@ -31,8 +31,8 @@ func TestHandle(t *testing.T) {
 	for name, test := range map[string]struct{ key, call string }{
 		"admits the spec of a cluster":           {"clusters/demo.yaml", "admit demo"},
 		"admits an invalid name, to reject it":   {"clusters/Ünïcode.yaml", "admit Ünïcode"},
-		"lists a key that is no spec":            {"clusters/a/demo.yaml", "list unread"},
-		"lists a release, which publish handles": {"releases/r1.yaml", "list unread"},
+		"lists a key that is no spec":            {"clusters/a/demo.yaml", "list ignored"},
+		"lists a release, which publish handles": {"releases/r1.yaml", "list ignored"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			made := calls{}

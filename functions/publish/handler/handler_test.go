@@ -21,8 +21,8 @@ func (c *calls) Check(_ context.Context, name string) error {
 	return nil
 }
 
-func (c *calls) UpdateUnread(context.Context, store.Lister) error {
-	*c = append(*c, "list unread")
+func (c *calls) UpdateIgnored(context.Context, store.Lister) error {
+	*c = append(*c, "list ignored")
 	return nil
 }
 
@@ -31,8 +31,8 @@ func TestHandle(t *testing.T) {
 	for name, test := range map[string]struct{ key, call string }{
 		"checks a release":                  {"releases/r1.yaml", "check r1"},
 		"checks the channels":               {"releases/channels.yaml", "check channels"},
-		"lists a key that is no release":    {"releases/a/r1.yaml", "list unread"},
-		"lists a spec, which admit handles": {"clusters/demo.yaml", "list unread"},
+		"lists a key that is no release":    {"releases/a/r1.yaml", "list ignored"},
+		"lists a spec, which admit handles": {"clusters/demo.yaml", "list ignored"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			made := calls{}

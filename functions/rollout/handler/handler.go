@@ -95,8 +95,8 @@ func (h *Handler) concernedRollouts(ctx context.Context, in Input) ([]string, er
 	case strings.HasPrefix(key, names.ReleaseSpecs):
 		return h.all(ctx)
 	case key != "":
-		logging.From(ctx).Warn("unread upload", "key", key)
-		return nil, h.State.UpdateUnread(ctx, h.Specs)
+		logging.From(ctx).Warn("upload ignored", "key", key)
+		return nil, h.State.UpdateIgnored(ctx, h.Specs)
 	case in.Rollout.Rollout != "":
 		return []string{in.Rollout.Rollout}, nil
 	case in.PlanAll:

@@ -225,7 +225,7 @@ func TestPlanning(t *testing.T) {
 	t.Run("lists what is no file of drover's", func(t *testing.T) {
 		f := newFixture(t, "a")
 		require.NoError(t, f.upload("rollouts/next.yml", "x"))
-		require.NotNil(t, f.objects.Body(names.UnreadUploads))
+		require.NotNil(t, f.objects.Body(names.IgnoredUploads))
 	})
 }
 

@@ -28,7 +28,7 @@ type State interface {
 	passes.FleetState
 	audit.State
 	audit.ReleaseStatuses
-	audit.UnreadUploads
+	audit.IgnoredUploads
 }
 
 // Stacks reads the deployed stacks: a subset of cloudformation.Stacks.
@@ -100,7 +100,7 @@ type caches struct {
 	channels passes.ChannelCache
 	relays   work.RelayCache
 	releases audit.ReleaseCache
-	unread   audit.UnreadCache
+	ignored  audit.IgnoredCache
 }
 
 // pass is one pass, by name.
@@ -136,12 +136,12 @@ func (h *Handler) audit() []pass {
 	releases := audit.Releases{
 		Specs: h.Specs, State: h.State, Checker: h.Releases, Cache: &h.caches.releases, EventGrace: h.EventGrace, Now: h.Now,
 	}
-	unread := audit.Unread{Specs: h.Specs, State: h.State, Cache: &h.caches.unread, Now: h.Now}
+	ignored := audit.Ignored{Specs: h.Specs, State: h.State, Cache: &h.caches.ignored, Now: h.Now}
 	return []pass{
 		{"releases", releases.Run},
 		{"channels", h.channels().Run},
 		{"audit", h.clusters().Run},
-		{"unread uploads", unread.Run},
+		{"ignored uploads", ignored.Run},
 		{"fleet", h.startFleet},
 	}
 }

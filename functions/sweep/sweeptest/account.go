@@ -124,8 +124,8 @@ func (s State) Status(_ context.Context, cluster string) (*status.Cluster, error
 	return &status.Cluster{Status: s.Recorded}, err
 }
 
-// UpdateUnread is recorded.
-func (s State) UpdateUnread(context.Context, store.Lister) error { return s.Did("list uploads") }
+// UpdateIgnored is recorded.
+func (s State) UpdateIgnored(context.Context, store.Lister) error { return s.Did("list uploads") }
 
 // Executions are those of drover-converge and drover-upgrade.
 type Executions struct{ *Account }

@@ -113,7 +113,7 @@ func (c *Collector) ExamineAll(ctx context.Context, clusters []doctor.Cluster) (
 
 // facts reads only what the clusters need, in a fixed order.
 func (c *Collector) facts(ctx context.Context, clusters []doctor.Cluster) (*doctor.Facts, error) {
-	f := &doctor.Facts{Account: c.Account, Region: c.Region, Limits: map[string]int{}, Used: map[string]int{}, Unread: map[string]string{}}
+	f := &doctor.Facts{Account: c.Account, Region: c.Region, Limits: map[string]int{}, Used: map[string]int{}, Unreadable: map[string]string{}}
 	var types []string
 	for _, cluster := range clusters {
 		for _, pool := range cluster.Resolved.Spec.Pools {
@@ -230,7 +230,7 @@ func (c *Collector) principals(ctx context.Context, f *doctor.Facts, clusters []
 func (c *Collector) quotas(ctx context.Context, f *doctor.Facts, clusters []doctor.Cluster) error {
 	limits, usage := map[string]bool{}, map[string]bool{} // what was read: codes of quotas, and checks
 	for _, need := range doctor.Needs(clusters, f.InstanceTypes) {
-		if _, unread := f.Unread[need.Check]; unread {
+		if _, unreadable := f.Unreadable[need.Check]; unreadable {
 			continue
 		}
 		if need.Quota == doctor.Roles { // IAM itself has the quota, in every region
@@ -320,7 +320,7 @@ func (c *Collector) unless(f *doctor.Facts, err error, checks ...string) error {
 		return err
 	}
 	for _, check := range checks {
-		f.Unread[check] = refused.ErrorMessage() // without the request id, so that it repeats
+		f.Unreadable[check] = refused.ErrorMessage() // without the request id, so that it repeats
 	}
 	return nil
 }

@@ -43,11 +43,11 @@ func many(n int) (keys []string) {
 	return keys
 }
 
-func TestUnreadUploadsConditions(t *testing.T) {
+func TestIgnoredUploadsConditions(t *testing.T) {
 	throttled := errors.New("throttled")
 	update := func(t *testing.T, s *store.State, keys ...string) {
 		t.Helper()
-		require.NoError(t, s.UpdateUnread(t.Context(), &uploads{listings: [][]string{keys}}))
+		require.NoError(t, s.UpdateIgnored(t.Context(), &uploads{listings: [][]string{keys}}))
 	}
 	t.Run("writes nothing when all is read", func(t *testing.T) {
 		m, s := state()
@@ -64,23 +64,23 @@ func TestUnreadUploadsConditions(t *testing.T) {
 		update(t, s)
 		require.Equal(t, 3, m.Written())
 		require.Empty(t, m.Unconditional())
-		unread, err := s.Unread(t.Context())
+		ignored, err := s.IgnoredUploads(t.Context())
 		require.NoError(t, err)
-		require.Empty(t, unread.Uploads)
+		require.Empty(t, ignored.Uploads)
 	})
 	t.Run("counts those that it does not list", func(t *testing.T) {
 		m, s := state()
 		update(t, s, many(101)...)
 		update(t, s, many(102)...)
 		require.Equal(t, 2, m.Written())
-		unread, err := s.Unread(t.Context())
+		ignored, err := s.IgnoredUploads(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, 2, unread.More)
+		require.Equal(t, 2, ignored.More)
 	})
 	t.Run("notifies before it writes", func(t *testing.T) {
 		m, s, n := notifyingState()
-		var before, after []status.Unread
-		n.unread = func(b, a []status.Unread) error {
+		var before, after []status.IgnoredUpload
+		n.ignored = func(b, a []status.IgnoredUpload) error {
 			before, after = b, a
 			return nil
 		}
@@ -90,8 +90,8 @@ func TestUnreadUploadsConditions(t *testing.T) {
 		update(t, s)
 		require.Len(t, before, 1)
 		require.Empty(t, after)
-		n.unread = func([]status.Unread, []status.Unread) error { return throttled }
-		require.ErrorIs(t, s.UpdateUnread(t.Context(), &uploads{listings: [][]string{{"a"}}}), throttled)
+		n.ignored = func([]status.IgnoredUpload, []status.IgnoredUpload) error { return throttled }
+		require.ErrorIs(t, s.UpdateIgnored(t.Context(), &uploads{listings: [][]string{{"a"}}}), throttled)
 		require.Equal(t, 2, m.Written())
 	})
 	t.Run("lists again when another wrote first", func(t *testing.T) {
@@ -99,39 +99,39 @@ func TestUnreadUploadsConditions(t *testing.T) {
 		update(t, s, "clusters/first.yml")
 		m.Once("Put", func(key string) { m.Upload(key, `{"uploads":[{"key":"clusters/theirs.yml"}]}`) })
 		u := &uploads{listings: [][]string{{"clusters/older.yml"}, {"clusters/newer.yml"}}}
-		require.NoError(t, s.UpdateUnread(t.Context(), u))
+		require.NoError(t, s.UpdateIgnored(t.Context(), u))
 		require.Equal(t, 2, u.lists)
-		unread, err := s.Unread(t.Context())
+		ignored, err := s.IgnoredUploads(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, "clusters/newer.yml", unread.Uploads[0].Key)
+		require.Equal(t, "clusters/newer.yml", ignored.Uploads[0].Key)
 	})
 	t.Run("ends after eight tries", func(t *testing.T) {
 		m, s := state()
 		calls := m.Refuse("Put", "ConditionalRequestConflict")
-		err := s.UpdateUnread(t.Context(), &uploads{listings: [][]string{{"a"}}})
+		err := s.UpdateIgnored(t.Context(), &uploads{listings: [][]string{{"a"}}})
 		var transient *fault.Transient
 		require.ErrorAs(t, err, &transient)
 		require.Equal(t, 8, *calls)
 	})
 	t.Run("fails with S3", func(t *testing.T) {
 		m, s := state()
-		require.ErrorIs(t, s.UpdateUnread(t.Context(), &uploads{listings: [][]string{{"a"}}, err: throttled}), throttled)
+		require.ErrorIs(t, s.UpdateIgnored(t.Context(), &uploads{listings: [][]string{{"a"}}, err: throttled}), throttled)
 		u := &uploads{listings: [][]string{{"a"}}}
 		calls := m.Refuse("Put", "AccessDenied")
-		require.Equal(t, "AccessDenied", fault.Code(s.UpdateUnread(t.Context(), u)))
+		require.Equal(t, "AccessDenied", fault.Code(s.UpdateIgnored(t.Context(), u)))
 		require.Equal(t, 1, *calls)
 		m.Refuse("Get", "AccessDenied")
-		require.Equal(t, "AccessDenied", fault.Code(s.UpdateUnread(t.Context(), u)))
+		require.Equal(t, "AccessDenied", fault.Code(s.UpdateIgnored(t.Context(), u)))
 		require.Equal(t, 1, u.lists, "what is recorded is read before the listing")
-		_, err := s.Unread(t.Context())
+		_, err := s.IgnoredUploads(t.Context())
 		require.Equal(t, "AccessDenied", fault.Code(err))
 		require.Zero(t, m.Written())
 	})
 	t.Run("reads none where none is recorded", func(t *testing.T) {
 		_, s := state()
-		unread, err := s.Unread(t.Context())
+		ignored, err := s.IgnoredUploads(t.Context())
 		require.NoError(t, err)
-		require.Empty(t, unread)
+		require.Empty(t, ignored)
 	})
 }
 

@@ -9,12 +9,12 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-func TestPrintUnread(t *testing.T) {
+func TestPrintIgnored(t *testing.T) {
 	var b strings.Builder
-	printUnread(&b, status.UnreadUploads{})
+	printIgnored(&b, status.IgnoredUploads{})
 	require.Empty(t, b.String())
-	printUnread(&b, status.UnreadUploads{
-		Uploads: []status.Unread{{Key: "clusters/x.yml", DidYouMean: "clusters/x.yaml"}, {Key: "README.md"}}, More: 2,
+	printIgnored(&b, status.IgnoredUploads{
+		Uploads: []status.IgnoredUpload{{Key: "clusters/x.yml", DidYouMean: "clusters/x.yaml"}, {Key: "README.md"}}, More: 2,
 	})
 	require.Equal(t, "\nUploads that drover does not read:\n"+
 		"  \"clusters/x.yml\": did you mean clusters/x.yaml?\n  \"README.md\"\n  and 2 more\n", b.String())

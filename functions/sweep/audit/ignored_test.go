@@ -14,10 +14,10 @@ import (
 func TestAuditListsUploads(t *testing.T) {
 	s := &sweeptest.Account{Failing: map[string]error{"list": errThrottled}}
 	now := noon
-	unread := Unread{State: sweeptest.State{Account: s}, Cache: &UnreadCache{}, Now: func() time.Time { return now }}
+	ignored := Ignored{State: sweeptest.State{Account: s}, Cache: &IgnoredCache{}, Now: func() time.Time { return now }}
 	lists := func() int {
 		s.Calls = nil
-		require.ErrorIs(t, unread.Run(t.Context()), s.Failing["list"])
+		require.ErrorIs(t, ignored.Run(t.Context()), s.Failing["list"])
 		return len(s.Calls)
 	}
 	require.Equal(t, 1, lists())

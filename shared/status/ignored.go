@@ -9,36 +9,36 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
-// UnreadUploads is the document that lists the objects of the specs bucket that drover does not read: status/unread.json.
-type UnreadUploads struct {
-	APIVersion string   `json:"apiVersion"`
-	Kind       string   `json:"kind"`
-	Uploads    []Unread `json:"uploads"`
+// IgnoredUploads is the document that lists the objects of the specs bucket that drover does not read: status/ignored.json.
+type IgnoredUploads struct {
+	APIVersion string          `json:"apiVersion"`
+	Kind       string          `json:"kind"`
+	Uploads    []IgnoredUpload `json:"uploads"`
 	// More is how many there are beyond those listed.
 	More      int       `json:"more,omitempty"`
 	UpdatedAt time.Time `json:"updatedAt"`
 }
 
-// Unread is an object of the specs bucket that drover does not read.
-type Unread struct {
+// IgnoredUpload is an object of the specs bucket that drover does not read.
+type IgnoredUpload struct {
 	Key string `json:"key"`
 	// DidYouMean is the key that its author may have meant; empty when the object does not look like a spec.
 	DidYouMean string `json:"didYouMean,omitempty"`
 }
 
-// maxUnread bounds the list.
-const maxUnread = 100
+// maxIgnored bounds the list.
+const maxIgnored = 100
 
-// UnreadOf lists which of the keys of the specs bucket drover does not read. Keys that end in a slash are folders that the S3 console made.
-func UnreadOf(keys []string) (uploads []Unread, more int) {
+// IgnoredOf lists which of the keys of the specs bucket drover does not read. Keys that end in a slash are folders of the S3 console.
+func IgnoredOf(keys []string) (uploads []IgnoredUpload, more int) {
 	for _, key := range keys {
 		if isRead(key) || strings.HasSuffix(key, "/") {
 			continue
 		}
-		uploads = append(uploads, Unread{Key: key, DidYouMean: meant(key)})
+		uploads = append(uploads, IgnoredUpload{Key: key, DidYouMean: meant(key)})
 	}
-	slices.SortFunc(uploads, func(a, b Unread) int { return strings.Compare(a.Key, b.Key) })
-	more = max(0, len(uploads)-maxUnread)
+	slices.SortFunc(uploads, func(a, b IgnoredUpload) int { return strings.Compare(a.Key, b.Key) })
+	more = max(0, len(uploads)-maxIgnored)
 	return uploads[:len(uploads)-more], more
 }
 
@@ -52,7 +52,7 @@ func isRead(key string) bool {
 	return cluster || release || rollout || freeze || decision
 }
 
-// meant is the key that an unread key may have been meant to be.
+// meant is the key that an ignored key may have been meant to be.
 func meant(key string) string {
 	name := path.Base(key)
 	extension := strings.ToLower(path.Ext(name))
