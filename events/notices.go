@@ -22,8 +22,8 @@ const (
 	UploadIgnored = "Upload Ignored"
 	// ClusterUpgradeChange: an upgrade is scheduled or rescheduled, or has another phase or step.
 	ClusterUpgradeChange = "Cluster Upgrade Change"
-	// RolloutChangeType: a rollout was planned, its run changed, or a gate waits for an approval.
-	RolloutChangeType = "Rollout Change"
+	// RolloutChange: a rollout was planned, its run changed, or a gate waits for an approval.
+	RolloutChange = "Rollout Change"
 )
 
 // StatusChange is the detail of ClusterStatusChange.
@@ -82,8 +82,8 @@ type UpgradeChange struct {
 	Execution string `json:"execution,omitempty"`
 }
 
-// RolloutChange is the detail of RolloutChangeType.
-type RolloutChange struct {
+// RolloutEvent is the detail of RolloutChange.
+type RolloutEvent struct {
 	Rollout string `json:"rollout"`
 	// Event is one of rollout.Event.
 	Event string `json:"event"`

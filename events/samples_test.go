@@ -32,7 +32,7 @@ var samples = map[string]struct {
 	"cluster-drift.json":          {new(Event[Drift]), []string{"version"}},
 	"cluster-node-change.json":    {new(Event[NodeChange]), []string{"version"}},
 	"cluster-upgrade-change.json": {new(Event[UpgradeChange]), []string{"version"}},
-	"rollout-change.json":         {new(Event[RolloutChange]), []string{"version"}},
+	"rollout-change.json":         {new(Event[RolloutEvent]), []string{"version"}},
 	"release-verdict.json":        {new(Event[Verdict]), []string{"version"}},
 	"upload-ignored.json":         {new(Event[IgnoredUpload]), []string{"version"}},
 	"converge.json":               {new(Converge), nil},

@@ -369,7 +369,7 @@ func (w *cellWorld) States(context.Context, []string) ([]preflight.Alarm, error)
 }
 
 // RolloutChanging and RolloutState implement the notifier of the function rollout.
-func (w *cellWorld) RolloutChanging(_ context.Context, changes []events.RolloutChange) error {
+func (w *cellWorld) RolloutChanging(_ context.Context, changes []events.RolloutEvent) error {
 	for range changes {
 		w.other("", 2*s3Takes) // the topic and the bus
 		w.notices++

@@ -11,9 +11,9 @@ import (
 	"github.com/drover-run/drover/shared/rollout"
 )
 
-// RolloutChange returns the detail of a notice of a rollout.
-func RolloutChange(name string, n rollout.Notify) events.RolloutChange {
-	c := events.RolloutChange{
+// DescribeRollout returns the detail of a notice of a rollout.
+func DescribeRollout(name string, n rollout.Notify) events.RolloutEvent {
+	c := events.RolloutEvent{
 		Rollout: name, Event: string(n.Event), Run: n.Run, Plan: n.Plan, Stage: n.Stage, Cluster: n.Cluster, Reason: n.Reason,
 	}
 	command := func(format string, args ...any) { c.Command = "drover rollout " + fmt.Sprintf(format, args...) }
@@ -63,7 +63,7 @@ func RolloutChange(name string, n rollout.Notify) events.RolloutChange {
 }
 
 // rolloutUrgency returns Problem if an operator should act.
-func rolloutUrgency(c events.RolloutChange) string {
+func rolloutUrgency(c events.RolloutEvent) string {
 	switch rollout.Event(c.Event) {
 	case rollout.EventEnded:
 		if c.Reason != string(rollout.Done) {
@@ -79,7 +79,7 @@ func rolloutUrgency(c events.RolloutChange) string {
 }
 
 // RolloutChanging sends the notices of changes of rollouts, and counts them.
-func (n *Notifier) RolloutChanging(ctx context.Context, changes []events.RolloutChange) error {
+func (n *Notifier) RolloutChanging(ctx context.Context, changes []events.RolloutEvent) error {
 	var notices []Notice
 	for _, c := range changes {
 		message := c.Message
@@ -87,7 +87,7 @@ func (n *Notifier) RolloutChanging(ctx context.Context, changes []events.Rollout
 			message += "\n\n" + c.Command
 		}
 		notices = append(notices, Notice{
-			DetailType: events.RolloutChangeType, Detail: c,
+			DetailType: events.RolloutChange, Detail: c,
 			Subject: fmt.Sprintf("drover: rollout %.50s: %s", c.Rollout, c.Event), Message: message,
 			Attributes: map[string]string{"rollout": c.Rollout, "state": c.Event, "urgency": rolloutUrgency(c)},
 		})

@@ -37,14 +37,14 @@ func TestRolloutNotices(t *testing.T) {
 		{rollout.Notify{Event: rollout.EventEnded, Run: 2, Reason: "Aborted"}, "run 2 has ended: Aborted", "", notification.Problem},
 	} {
 		t.Run(string(test.notify.Event)+test.notify.Reason, func(t *testing.T) {
-			change := notification.RolloutChange("next", test.notify)
+			change := notification.DescribeRollout("next", test.notify)
 			require.Equal(t, test.message, change.Message)
 			require.Equal(t, test.command, change.Command)
 			*sent = sender{}
-			require.NoError(t, n.RolloutChanging(t.Context(), []events.RolloutChange{change}))
+			require.NoError(t, n.RolloutChanging(t.Context(), []events.RolloutEvent{change}))
 			require.Len(t, sent.notices, 1)
 			require.Equal(t, test.urgency, sent.notices[0].Attributes["urgency"])
-			require.Equal(t, events.RolloutChangeType, sent.notices[0].DetailType)
+			require.Equal(t, events.RolloutChange, sent.notices[0].DetailType)
 			require.LessOrEqual(t, len(sent.notices[0].Subject), 100)
 		})
 	}
@@ -56,7 +56,7 @@ func TestRolloutNotices(t *testing.T) {
 // TestEveryRolloutEventHasAMessage fails for an event that users would receive without words.
 func TestEveryRolloutEventHasAMessage(t *testing.T) {
 	for _, event := range rollout.Events() {
-		change := notification.RolloutChange("next", rollout.Notify{Event: event, Stage: "s", Cluster: "c", Reason: "r", Run: 1, Plan: "p"})
+		change := notification.DescribeRollout("next", rollout.Notify{Event: event, Stage: "s", Cluster: "c", Reason: "r", Run: 1, Plan: "p"})
 		require.NotEmpty(t, change.Message, event)
 	}
 }

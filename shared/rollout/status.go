@@ -190,15 +190,15 @@ func runStatus(p *Plan, r *Run) *RunStatus {
 			s.State = StagePassed
 		case open && !r.State.Final():
 			s.State, open = StageOpen, false
-			s.look(stage, run)
+			s.addSoak(stage, run)
 		}
 		out.Stages = append(out.Stages, s)
 	}
 	return out
 }
 
-// look adds the soak and the missing approval of the open stage.
-func (s *StageStatus) look(stage *Stage, run *StageRun) {
+// addSoak adds the soak and the missing approval of the open stage.
+func (s *StageStatus) addSoak(stage *Stage, run *StageRun) {
 	waiting := s.Counts[Waiting]
 	if len(run.Before) < approvals(stage.Before) && waiting > 0 {
 		s.Needs = NeedsBefore

@@ -42,7 +42,7 @@ type fixture struct {
 	// clusters by name, with the release that they have.
 	clusters map[string]*cluster
 	alarms   map[string]preflight.Alarm
-	notices  []events.RolloutChange
+	notices  []events.RolloutEvent
 	states   []string
 	started  []string
 	// calls counts calls of the current invocation. kill is the number of the call before which it is killed; 0 is none.
@@ -163,7 +163,7 @@ func (f *fixture) Start(_ context.Context, function string, _ []byte) error {
 }
 
 // RolloutChanging implements handler.Notifier.
-func (f *fixture) RolloutChanging(_ context.Context, changes []events.RolloutChange) error {
+func (f *fixture) RolloutChanging(_ context.Context, changes []events.RolloutEvent) error {
 	if err := f.onCall(storetest.Call{}); err != nil {
 		return err
 	}

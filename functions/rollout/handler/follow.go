@@ -136,9 +136,9 @@ func (e *evaluation) send(ctx context.Context) error {
 	if len(e.record.Notices) == 0 {
 		return nil
 	}
-	var changes []events.RolloutChange
+	var changes []events.RolloutEvent
 	for _, n := range e.record.Notices {
-		changes = append(changes, notification.RolloutChange(e.record.Rollout, n))
+		changes = append(changes, notification.DescribeRollout(e.record.Rollout, n))
 	}
 	if err := e.Notifier.RolloutChanging(ctx, changes); err != nil {
 		return err

@@ -39,7 +39,7 @@ type Functions interface {
 
 // Notifier sends notices: notification.Notifier.
 type Notifier interface {
-	RolloutChanging(ctx context.Context, changes []events.RolloutChange) error
+	RolloutChanging(ctx context.Context, changes []events.RolloutEvent) error
 	RolloutState(state string) error
 }
 
