@@ -98,8 +98,8 @@ type PlannedUpgrade struct {
 
 // Deletion is one step of deleting a cluster. The next plan returns the next step.
 type Deletion struct {
-	// Survey first asks the cluster's API for its volumes. This step deletes the control plane, and with it the API.
-	Survey bool `json:"survey"`
+	// ListRetained first lists the volumes to retain, with the cluster's API. This step deletes the control plane, and with it the API.
+	ListRetained bool `json:"listRetained"`
 	// Leftovers first removes what Kubernetes created in the account. By then, no component that could create it again is left.
 	Leftovers bool `json:"leftovers"`
 	// Stacks are deleted in parallel. The list is empty if only leftovers can remain.
@@ -154,9 +154,9 @@ type ChangeResult struct {
 // PrepareRequest asks the prepare function to grant drover its permissions in the cluster.
 type PrepareRequest struct {
 	Cluster string `json:"cluster"`
-	// Survey instead asks which volumes the cluster retains, before its API is deleted.
-	Survey bool `json:"survey,omitempty"`
-	// Fence of the lease under which the survey runs. A later holder ignores its result.
+	// ListRetained instead lists the volumes that the cluster retains, before its API is deleted.
+	ListRetained bool `json:"listRetained,omitempty"`
+	// Fence of the lease under which the volumes are listed. A later holder ignores its result.
 	Fence int64 `json:"fence,omitempty"`
 }
 

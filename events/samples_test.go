@@ -52,7 +52,7 @@ var samples = map[string]struct {
 	"upgrade-request.json":          {new(UpgradeRequest), nil},
 	"upgrade-result.json":           {new(UpgradeResult), nil},
 	"prepare-request.json":          {new(PrepareRequest), nil},
-	"prepare-survey.json":           {new(PrepareRequest), nil},
+	"prepare-list-retained.json":    {new(PrepareRequest), nil},
 	"report-request.json":           {new(ReportRequest), nil},
 	"report-result.json":            {new(ReportResult), nil},
 	"join-request.json":             {new(JoinRequest), nil},

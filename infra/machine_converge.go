@@ -192,14 +192,14 @@ func convergeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 	return read
 }
 
-// invokePrepare returns a call of the cluster's API. With survey it lists the retained volumes, and otherwise it prepares the cluster.
-func invokePrepare(scope constructs.Construct, f functions, name, comment string, survey bool) awsstepfunctionstasks.LambdaInvoke {
+// invokePrepare returns a call of the cluster's API. With listRetained it lists the volumes to retain, otherwise it prepares the cluster.
+func invokePrepare(scope constructs.Construct, f functions, name, comment string, listRetained bool) awsstepfunctionstasks.LambdaInvoke {
 	return invoke(scope, f, functionTask{
 		name:     name,
 		comment:  comment,
 		function: "prepare",
 		payload: awsstepfunctions.TaskInput_FromObject(&map[string]any{
-			"cluster": "{% $cluster %}", "fence": "{% $plan.fence %}", "survey": survey,
+			"cluster": "{% $cluster %}", "fence": "{% $plan.fence %}", "listRetained": listRetained,
 		}),
 		timeout:       minutes(3),
 		attempts:      attempts,

@@ -26,7 +26,7 @@ const (
 // newDeletion returns the first state of a deletion step. The step continues with plan, or with report when the deletion ends.
 func newDeletion(scope constructs.Construct, f functions, plan, report awsstepfunctions.IChainable) awsstepfunctions.IChainable {
 	first := choice(scope, "What is deleted first?", "")
-	survey := invokePrepare(scope, f, "List retained volumes",
+	listRetained := invokePrepare(scope, f, "List retained volumes",
 		"Only the cluster's API knows them, and it is deleted next. If it does not answer, all volumes are retained.", true)
 	clean := invoke(scope, f, functionTask{
 		name:     "Remove the leftovers",
@@ -58,12 +58,12 @@ func newDeletion(scope constructs.Construct, f functions, plan, report awsstepfu
 	retry := wait(scope, "Wait before the retry", "What blocks the deletion of a stack often ends by itself.",
 		"60 * $power(2, $tries)", &map[string]any{"tries": "{% $tries + 1 %}", "results": []any{}})
 
-	survey.AddCatch(stacks, catchAll(map[string]any{}))
+	listRetained.AddCatch(stacks, catchAll(map[string]any{}))
 	clean.AddCatch(report, catchAll(failureOf("Remove the leftovers", "clean", "")))
-	first.When(when("$plan.deletion.survey"), survey, nil).
+	first.When(when("$plan.deletion.listRetained"), listRetained, nil).
 		When(when("$plan.deletion.leftovers"), clean, &awsstepfunctions.ChoiceTransitionOptions{Assign: &map[string]any{"checks": 0}}).
 		Otherwise(stacks)
-	survey.Next(stacks)
+	listRetained.Next(stacks)
 	clean.Next(cleaned)
 	cleaned.When(when("$states.input.outcome = '"+string(events.CleanSuperseded)+"'"), plan, &awsstepfunctions.ChoiceTransitionOptions{
 		Assign: resetRounds(),

@@ -28,18 +28,18 @@ func TestConvergeDeletes(t *testing.T) {
 		begin   = "Read the input > "
 		plan    = "Plan > What is planned? > What is deleted first? > "
 		stacks  = "Delete the stacks > Was every stack deleted? > "
-		survey  = "List retained volumes > "
+		list    = "List retained volumes > "
 		clean   = "Remove the leftovers > Are the leftovers removed? > "
 		pause   = "Wait for the leftovers > "
 		retry   = "Wait before the retry > "
 		report  = "Report > Plan again? > "
 		failed  = "The cluster did not converge"
-		whole   = begin + plan + stacks + plan + survey + stacks + plan + clean + stacks + plan + clean + report + "Done"
+		whole   = begin + plan + stacks + plan + list + stacks + plan + clean + stacks + plan + clean + report + "Done"
 		nothing = plan + clean + report + "Done"
 	)
 	deleted := func(stack string) any { return events.ChangeResult{Stack: stack, Status: "DELETE_COMPLETE"} }
 	pools := deletes(events.Deletion{Stacks: []string{"pool-a", "pool-b"}})
-	control := deletes(events.Deletion{Survey: true, Stacks: []string{"control-plane"}})
+	control := deletes(events.Deletion{ListRetained: true, Stacks: []string{"control-plane"}})
 	network := deletes(events.Deletion{Leftovers: true, Stacks: []string{"network"}})
 	last := deletes(events.Deletion{Leftovers: true})
 	done, waiting := events.CleanResult{

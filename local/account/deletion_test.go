@@ -107,7 +107,7 @@ func TestDeletion(t *testing.T) {
 	s = cloud.await(t, name, "deleted", func(s status.Status) bool { return s.Phase == status.Deleted || s.Phase == status.Failed })
 	cloud.settle(t)
 	require.Equal(t, status.Deleted, s.Phase, s.Message)
-	require.Equal(t, []string{"volume " + volumes["Retain"]}, s.Deletion.Kept)
+	require.Equal(t, []string{"volume " + volumes["Retain"]}, s.Deletion.Retained)
 	require.Len(t, s.Deletion.Removed, 6)
 
 	remaining := cloud.resources()

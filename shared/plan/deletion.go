@@ -50,7 +50,7 @@ func NextDeletion(cluster string, deployed map[string]stack.Deployed) (Plan, eve
 			continue
 		}
 		step.Stacks = append(step.Stacks, name)
-		step.Survey = step.Survey || name == names.ControlPlane
+		step.ListRetained = step.ListRetained || name == names.ControlPlane
 		p.Changes = append(p.Changes, Change{
 			Stack: name, StackName: names.Stack(cluster, name), Operation: Delete,
 			Reasons: []status.Reason{{Field: "spec", Old: "present", New: "absent"}},

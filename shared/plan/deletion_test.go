@@ -83,7 +83,7 @@ func TestNextDeletion(t *testing.T) {
 		{Stacks: []string{names.PoolStack("a"), names.PoolStack("b")}},
 		{Stacks: []string{names.NodeAddons}},
 		{Stacks: []string{names.Addons}},
-		{Stacks: []string{names.ControlPlane}, Survey: true},
+		{Stacks: []string{names.ControlPlane}, ListRetained: true},
 		{Stacks: []string{names.Network}, Leftovers: true},
 		{Stacks: []string{}, Leftovers: true},
 	}
@@ -103,7 +103,7 @@ func TestNextDeletion(t *testing.T) {
 		_, next := NextDeletion("demo", map[string]stack.Deployed{names.Network: {}})
 		require.Equal(t, events.Deletion{Stacks: []string{names.Network}, Leftovers: true}, next)
 	})
-	t.Run("needs no survey while pools exist", func(t *testing.T) {
+	t.Run("lists no volumes while pools exist", func(t *testing.T) {
 		_, next := NextDeletion("demo", map[string]stack.Deployed{names.ControlPlane: {}, names.PoolStack("a"): {}})
 		require.Equal(t, events.Deletion{Stacks: []string{names.PoolStack("a")}}, next)
 	})

@@ -230,13 +230,14 @@ type Delay struct {
 
 // Deletion is the state of the resources that Kubernetes created. Each is a kind and an identifier, such as "volume vol-0123456789abcdef0".
 type Deletion struct {
-	// Surveyed reports whether the cluster's API has listed the volumes to retain. Until then all volumes are retained.
-	Surveyed bool `json:"surveyed,omitempty"`
+	// RetainListed reports whether the cluster's API has listed the volumes in Retain. Until then all volumes are retained.
+	RetainListed bool `json:"retainListed,omitempty"`
 	// Retain lists the ids of the volumes whose PersistentVolume has the reclaim policy Retain.
 	Retain []string `json:"retain,omitempty"`
-	// Removed, Kept and Remaining are the result of the last check. Remaining are those that could not be removed yet, each with AWS's reason.
+	// Removed, Retained and Remaining are the result of the last check. Remaining are those that could not be removed yet, each
+	// with AWS's reason.
 	Removed   []string `json:"removed,omitempty"`
-	Kept      []string `json:"kept,omitempty"`
+	Retained  []string `json:"retained,omitempty"`
 	Remaining []string `json:"remaining,omitempty"`
 }
 

@@ -240,7 +240,7 @@ func (d *display) deletion(deletion *status.Deletion) {
 	for _, part := range []struct {
 		what string
 		list []string
-	}{{"removed", deletion.Removed}, {"retained", deletion.Kept}, {"still there", deletion.Remaining}} {
+	}{{"removed", deletion.Removed}, {"retained", deletion.Retained}, {"still there", deletion.Remaining}} {
 		for _, resource := range part.list {
 			d.say("%s: %s", part.what, d.words(resource))
 		}

@@ -16,18 +16,18 @@ import (
 	"github.com/drover-run/drover/shared/status"
 )
 
-// Volumes hold data. Only a survey of the cluster's API decides which may be deleted.
+// Volumes hold data. Only the cluster's API decides which may be deleted.
 func TestCleanVolumes(t *testing.T) {
 	for name, c := range map[string]struct {
 		deletion      *status.Deletion
 		removed, kept []string
 	}{
-		"deletes those that the survey does not retain": {
-			&status.Deletion{Surveyed: true, Retain: []string{"vol-b"}}, []string{card, volumeA}, []string{volumeB},
+		"deletes those that the list does not have": {
+			&status.Deletion{RetainListed: true, Retain: []string{"vol-b"}}, []string{card, volumeA}, []string{volumeB},
 		},
-		"deletes all if the survey retains none": {&status.Deletion{Surveyed: true}, []string{card, volumeA, volumeB}, nil},
-		"keeps all if there was no survey":       {nil, []string{card}, []string{volumeA, volumeB}},
-		"keeps all if the survey did not finish": {
+		"deletes all if the list is empty": {&status.Deletion{RetainListed: true}, []string{card, volumeA, volumeB}, nil},
+		"keeps all if there is no list":    {nil, []string{card}, []string{volumeA, volumeB}},
+		"keeps all if the list was not made": {
 			&status.Deletion{Removed: []string{"volume vol-0"}}, []string{card}, []string{volumeA, volumeB},
 		},
 	} {
@@ -38,7 +38,7 @@ func TestCleanVolumes(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, events.CleanResult{Outcome: events.CleanDone}, result)
 			require.Equal(t, c.removed, a.removed)
-			require.Equal(t, c.kept, a.deletion(t).Kept)
+			require.Equal(t, c.kept, a.deletion(t).Retained)
 			require.Subset(t, a.deletion(t).Removed, c.removed)
 		})
 	}
@@ -48,7 +48,7 @@ func TestCleanVolumes(t *testing.T) {
 		_, err := a.clean(t, false)
 		require.NoError(t, err)
 		require.Equal(t, []string{card}, a.removed)
-		require.Equal(t, []string{volumeA, volumeB}, a.deletion(t).Kept)
+		require.Equal(t, []string{volumeA, volumeB}, a.deletion(t).Retained)
 	})
 	t.Run("keeps all if the status cannot be read", func(t *testing.T) {
 		a := newAccount(t)
@@ -157,7 +157,7 @@ func TestCleanReports(t *testing.T) {
 		_, err := a.clean(t, false)
 		require.NoError(t, err)
 		require.Equal(t, []string{card, "volume vol-0", volumeA}, a.deletion(t).Removed)
-		require.True(t, a.deletion(t).Surveyed, "the survey stays for the next call")
+		require.True(t, a.deletion(t).RetainListed, "the list stays for the next call")
 		require.Equal(t, []string{"vol-b"}, a.deletion(t).Retain)
 	})
 	t.Run("as much removed as kept", func(t *testing.T) {
@@ -166,7 +166,7 @@ func TestCleanReports(t *testing.T) {
 		a.found = a.found[:2]
 		_, err := a.clean(t, false)
 		require.NoError(t, err)
-		require.Equal(t, &status.Deletion{Removed: []string{card}, Kept: []string{volumeA}}, a.deletion(t))
+		require.Equal(t, &status.Deletion{Removed: []string{card}, Retained: []string{volumeA}}, a.deletion(t))
 	})
 	t.Run("as much removed as remains", func(t *testing.T) {
 		a := newAccount(t)
@@ -197,18 +197,18 @@ func TestCleanReports(t *testing.T) {
 		a.set(t, func(s *status.Status) { s.Fence = a.fence + 1 })
 		_, err := a.clean(t, false)
 		require.NoError(t, err)
-		require.Equal(t, &status.Deletion{Surveyed: true, Retain: []string{"vol-b"}}, a.deletion(t))
+		require.Equal(t, &status.Deletion{RetainListed: true, Retain: []string{"vol-b"}}, a.deletion(t))
 	})
 	t.Run("that nothing remains", func(t *testing.T) {
 		a := newAccount(t)
 		a.found = nil
 		a.set(t, func(s *status.Status) {
-			s.Deletion.Remaining, s.Deletion.Kept = []string{card + ": in use"}, []string{volumeB}
+			s.Deletion.Remaining, s.Deletion.Retained = []string{card + ": in use"}, []string{volumeB}
 		})
 		_, err := a.clean(t, false)
 		require.NoError(t, err)
 		require.Empty(t, a.deletion(t).Remaining)
-		require.Empty(t, a.deletion(t).Kept)
+		require.Empty(t, a.deletion(t).Retained)
 	})
 	t.Run("nothing if a cluster has no leftovers", func(t *testing.T) {
 		a := newAccount(t)

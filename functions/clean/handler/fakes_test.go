@@ -45,7 +45,7 @@ const (
 	volumeB = "volume vol-b"
 )
 
-// newAccount returns an account whose cluster's spec was deleted. Kubernetes created a network interface and two volumes. The survey
+// newAccount returns an account whose cluster's spec was deleted. Kubernetes created a network interface and two volumes. The list
 // retains vol-b.
 func newAccount(t *testing.T) *account {
 	slog.SetDefault(slog.New(slog.DiscardHandler))
@@ -59,7 +59,7 @@ func newAccount(t *testing.T) *account {
 	require.NoError(t, err)
 	a.fence = lease.Fence
 	a.set(t, func(s *status.Status) {
-		s.Phase, s.Fence, s.Deletion = status.Deleting, a.fence, &status.Deletion{Surveyed: true, Retain: []string{"vol-b"}}
+		s.Phase, s.Fence, s.Deletion = status.Deleting, a.fence, &status.Deletion{RetainListed: true, Retain: []string{"vol-b"}}
 	})
 	return a
 }

@@ -97,19 +97,19 @@ func (h *Handler) specExists(ctx context.Context, cluster string) (bool, error) 
 }
 
 // remove tries to remove each resource once. If a call to AWS fails, it returns the error and what it has done until then. It keeps all
-// volumes if no survey has listed those to retain.
+// volumes if those to retain were not listed.
 func (h *Handler) remove(ctx context.Context, in events.CleanRequest, found []leftover.Resource) (seen status.Deletion, err error) {
 	before, err := h.State.Status(ctx, in.Cluster)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return seen, err
 	}
-	var survey status.Deletion
+	var listed status.Deletion
 	if before.Status.Deletion != nil {
-		survey = *before.Status.Deletion
+		listed = *before.Status.Deletion
 	}
 	for _, r := range found {
-		if r.IsVolume() && (!survey.Surveyed || slices.Contains(survey.Retain, r.ID)) {
-			seen.Kept = append(seen.Kept, r.String())
+		if r.IsVolume() && (!listed.RetainListed || slices.Contains(listed.Retain, r.ID)) {
+			seen.Retained = append(seen.Retained, r.String())
 			continue
 		}
 		if err := h.State.CheckLease(ctx, in.Cluster, in.Execution, in.Fence); err != nil {
@@ -142,7 +142,7 @@ func (h *Handler) addRetained(ctx context.Context, cluster string, seen *status.
 // recordProgress writes the result of a call into the status, unless a later holder of the lease has written it.
 func (h *Handler) recordProgress(ctx context.Context, in events.CleanRequest, seen status.Deletion) error {
 	return h.State.UpdateStatus(ctx, in.Cluster, func(s *status.Status) {
-		if s.Fence > in.Fence || s.Deletion == nil && len(seen.Removed)+len(seen.Kept)+len(seen.Remaining) == 0 {
+		if s.Fence > in.Fence || s.Deletion == nil && len(seen.Removed)+len(seen.Retained)+len(seen.Remaining) == 0 {
 			return
 		}
 		var d status.Deletion
@@ -151,7 +151,7 @@ func (h *Handler) recordProgress(ctx context.Context, in events.CleanRequest, se
 		}
 		d.Removed = slices.Concat(d.Removed, seen.Removed)
 		slices.Sort(d.Removed)
-		d.Removed, d.Kept, d.Remaining = slices.Compact(d.Removed), seen.Kept, seen.Remaining
+		d.Removed, d.Retained, d.Remaining = slices.Compact(d.Removed), seen.Retained, seen.Remaining
 		s.Deletion = &d
 	})
 }

@@ -83,12 +83,12 @@ func (w *world) RetainedVolumes(ctx context.Context) ([]string, error) {
 }
 
 // prepare runs the function in virtual time, and returns how long it took.
-func (w *world) prepare(t *testing.T, survey bool) (took time.Duration, err error) {
+func (w *world) prepare(t *testing.T, listRetained bool) (took time.Duration, err error) {
 	synctest.Test(t, func(t *testing.T) {
 		w.start = time.Now()
 		// The last pause and the timeout do not end at the same moment: then either could come first.
 		h := &Handler{Clusters: w, State: w.state, Timeout: 79 * time.Second, Pause: 2 * time.Second}
-		_, err = h.Handle(t.Context(), events.PrepareRequest{Cluster: "demo", Survey: survey, Fence: 7})
+		_, err = h.Handle(t.Context(), events.PrepareRequest{Cluster: "demo", ListRetained: listRetained, Fence: 7})
 		took = time.Since(w.start)
 	})
 	return took, err

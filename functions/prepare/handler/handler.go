@@ -45,8 +45,8 @@ func (h *Handler) Handle(ctx context.Context, in events.PrepareRequest) (struct{
 	if err != nil {
 		return done, err
 	}
-	if in.Survey {
-		return done, h.survey(ctx, in, cluster)
+	if in.ListRetained {
+		return done, h.listRetained(ctx, in, cluster)
 	}
 	ctx, cancel := context.WithTimeout(ctx, h.Timeout)
 	defer cancel()
@@ -70,9 +70,9 @@ func (h *Handler) Handle(ctx context.Context, in events.PrepareRequest) (struct{
 	}
 }
 
-// survey records which volumes a cluster that is being deleted retains, unless a later holder of the lease has written the status. An old
-// answer must not decide what that holder deletes. survey is idempotent.
-func (h *Handler) survey(ctx context.Context, in events.PrepareRequest, cluster Cluster) error {
+// listRetained records which volumes a cluster that is being deleted retains, unless a later holder of the lease has written the status. An
+// old answer must not decide what that holder deletes. listRetained is idempotent.
+func (h *Handler) listRetained(ctx context.Context, in events.PrepareRequest, cluster Cluster) error {
 	retain, err := cluster.RetainedVolumes(ctx)
 	if err != nil {
 		return err
@@ -86,7 +86,7 @@ func (h *Handler) survey(ctx context.Context, in events.PrepareRequest, cluster 
 		if s.Deletion != nil {
 			d = *s.Deletion
 		}
-		d.Surveyed, d.Retain = true, retain
+		d.RetainListed, d.Retain = true, retain
 		s.Deletion = &d
 	})
 }

@@ -49,35 +49,35 @@ func TestGrantRolesTimesOut(t *testing.T) {
 }
 
 func TestOpenFailure(t *testing.T) {
-	for _, survey := range []bool{false, true} {
+	for _, listRetained := range []bool{false, true} {
 		w := newWorld()
 		w.openErr = errors.New("AccessDenied")
-		took, err := w.prepare(t, survey)
+		took, err := w.prepare(t, listRetained)
 		require.ErrorIs(t, err, w.openErr)
 		require.Zero(t, took)
 		require.Zero(t, w.granted)
 	}
 }
 
-func TestSurvey(t *testing.T) {
+func TestListRetained(t *testing.T) {
 	volumes := []string{"vol-0a", "vol-0b"}
 	removed := &status.Deletion{Removed: []string{"volume vol-1"}}
-	theirs := &status.Deletion{Surveyed: true, Retain: []string{"vol-0d"}}
+	theirs := &status.Deletion{RetainListed: true, Retain: []string{"vol-0d"}}
 	for name, test := range map[string]struct {
 		before status.Status
 		want   *status.Deletion
 	}{
 		"records the retained volumes": {
-			status.Status{Phase: status.Deleting, Fence: 7}, &status.Deletion{Surveyed: true, Retain: volumes},
+			status.Status{Phase: status.Deleting, Fence: 7}, &status.Deletion{RetainListed: true, Retain: volumes},
 		},
 		"keeps what was removed": {
 			status.Status{Phase: status.Deleting, Fence: 7, Deletion: removed},
-			&status.Deletion{Surveyed: true, Retain: volumes, Removed: removed.Removed},
+			&status.Deletion{RetainListed: true, Retain: volumes, Removed: removed.Removed},
 		},
-		"replaces an earlier survey": {
-			status.Status{Phase: status.Deleting, Fence: 6, Deletion: theirs}, &status.Deletion{Surveyed: true, Retain: volumes},
+		"replaces an earlier list": {
+			status.Status{Phase: status.Deleting, Fence: 6, Deletion: theirs}, &status.Deletion{RetainListed: true, Retain: volumes},
 		},
-		"keeps the survey of a later holder":            {status.Status{Phase: status.Deleting, Fence: 8, Deletion: theirs}, theirs},
+		"keeps the list of a later holder":              {status.Status{Phase: status.Deleting, Fence: 8, Deletion: theirs}, theirs},
 		"records nothing if the deletion was cancelled": {status.Status{Phase: status.Converging, Fence: 7}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -86,14 +86,14 @@ func TestSurvey(t *testing.T) {
 			_, err := w.prepare(t, true)
 			require.NoError(t, err)
 			require.Equal(t, test.want, w.deletion(t))
-			require.Zero(t, w.granted, "a survey grants no access")
+			require.Zero(t, w.granted, "a list grants no access")
 		})
 	}
 	t.Run("records that no volume is retained", func(t *testing.T) {
 		w := newWorld().set(t, status.Status{Phase: status.Deleting, Fence: 7})
 		_, err := w.prepare(t, true)
 		require.NoError(t, err)
-		require.Equal(t, &status.Deletion{Surveyed: true}, w.deletion(t))
+		require.Equal(t, &status.Deletion{RetainListed: true}, w.deletion(t))
 	})
 	t.Run("records nothing if the API does not answer", func(t *testing.T) {
 		w := newWorld().set(t, status.Status{Phase: status.Deleting, Fence: 7})

@@ -179,7 +179,7 @@ func TestReportOfADeletion(t *testing.T) {
 			&status.Deletion{Removed: removed}, ", with the 2 resources that Kubernetes created in the account",
 		},
 		"with retained volumes": {
-			&status.Deletion{Kept: removed}, "; Kubernetes had created nothing in the account; retained: load balancer a, volume b",
+			&status.Deletion{Retained: removed}, "; Kubernetes had created nothing in the account; retained: load balancer a, volume b",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

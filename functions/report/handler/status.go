@@ -113,8 +113,8 @@ func deletionMessage(d *status.Deletion) string {
 	case 1:
 		message = "the cluster is deleted, with the one resource that Kubernetes created in the account"
 	}
-	if len(d.Kept) > 0 {
-		message += "; retained: " + strings.Join(d.Kept, ", ")
+	if len(d.Retained) > 0 {
+		message += "; retained: " + strings.Join(d.Retained, ", ")
 	}
 	return message
 }

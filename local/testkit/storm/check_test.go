@@ -302,7 +302,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 				w.deleteLiveStack("c0", names.ControlPlane)
 				w.wait(time.Since(w.began) + time.Hour)
 				instead(w, "clean", func(ctx context.Context, _ aws.Config, payload []byte, next awslambda.Handler) ([]byte, error) {
-					err := w.State().UpdateStatus(ctx, "c0", func(s *status.Status) { s.Deletion = &status.Deletion{Surveyed: true} })
+					err := w.State().UpdateStatus(ctx, "c0", func(s *status.Status) { s.Deletion = &status.Deletion{RetainListed: true} })
 					require.NoError(w.t, err)
 					return next.Invoke(ctx, payload)
 				})

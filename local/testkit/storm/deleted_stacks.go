@@ -65,7 +65,7 @@ func (w *world) deleteOrphaned(cluster string) {
 	case want == nil && s.Phase == status.Deleted && s.Deletion != nil && len(w.Stacks(cluster)) == 0:
 		// Without a control plane it is unknown whether their data is needed.
 		var volumes []string
-		for _, kept := range s.Deletion.Kept {
+		for _, kept := range s.Deletion.Retained {
 			volumes = append(volumes, strings.TrimPrefix(kept, "volume "))
 		}
 		w.DeleteRetained(cluster, volumes...)

@@ -9,7 +9,7 @@ import (
 
 // The random lives have both: an operator deletes a control plane, or disables termination protection, before the spec
 // is deleted.
-func TestLivesDeleteUnsurveyedClusters(t *testing.T) {
+func TestLivesDeleteUnlistedVolumes(t *testing.T) {
 	found := map[string]bool{}
 	for seed := uint64(1); seed <= 300; seed++ {
 		acts := plotOf(seed).acts

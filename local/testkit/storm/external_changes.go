@@ -251,7 +251,7 @@ func (w *world) checkLeftovers() {
 func (w *world) isRetained(cluster, arn string) bool {
 	d := w.Status(cluster).Deletion
 	_, volume, found := strings.Cut(arn, ":volume/")
-	return found && d != nil && !d.Surveyed && slices.Contains(d.Kept, "volume "+volume)
+	return found && d != nil && !d.RetainListed && slices.Contains(d.Retained, "volume "+volume)
 }
 
 // isHalfCreatedNetwork reports whether a stack was a network whose creation and rollback both failed: its deletion retains resources. See

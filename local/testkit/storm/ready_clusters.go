@@ -59,7 +59,7 @@ func (w *world) seeObject(call endpoint.Call) {
 		if harness.CalledBy(call) == "upgrade" { // if something changes, the end of an upgrade reports the state before it
 			w.observed.ready(cluster).recorded = w.turns.count
 		}
-		if harness.CalledBy(call) == "prepare" { // it writes only the survey
+		if harness.CalledBy(call) == "prepare" { // it writes only the volumes to retain
 			w.observed.volumesListed[cluster] = true
 		}
 		w.observed.writtenStatuses = append(w.observed.writtenStatuses, cluster)

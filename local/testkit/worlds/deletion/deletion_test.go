@@ -70,7 +70,7 @@ func TestDeletionRemovesResourcesOfKubernetes(t *testing.T) {
 			"volume", "security group", "network",
 		}, a.deletions("demo"), "what Kubernetes made goes when nothing can make it again, and before the network")
 		s := a.Status("demo")
-		require.Equal(t, []string{"volume " + volumes[1]}, s.Deletion.Kept)
+		require.Equal(t, []string{"volume " + volumes[1]}, s.Deletion.Retained)
 		require.Contains(t, s.Message, "retained: volume "+volumes[1])
 		require.Len(t, s.Deletion.Removed, 8)
 		require.Contains(t, s.Message, "with the 8 resources that Kubernetes created")
@@ -132,7 +132,7 @@ func TestKilledFunctionsDuringADeletion(t *testing.T) {
 					a.Settle()
 					a.Functions.Kill(nil)
 					a.RequireDeleted("demo", before)
-					require.Empty(t, a.Status("demo").Deletion.Kept)
+					require.Empty(t, a.Status("demo").Deletion.Retained)
 				})
 			})
 			if deaths == 0 {

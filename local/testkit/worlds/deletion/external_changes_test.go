@@ -17,7 +17,7 @@ import (
 )
 
 // A deleted control plane cannot report which volumes its cluster retains.
-func TestDeletionWithoutSurvey(t *testing.T) {
+func TestDeletionWithoutList(t *testing.T) {
 	run(t, func(a *life) {
 		before := a.AllResources()
 		a.Cluster("demo", lives.Unprotected)
@@ -34,9 +34,9 @@ func TestDeletionWithoutSurvey(t *testing.T) {
 		}
 		a.RequireDeleted("demo", before)
 		s := a.Status("demo")
-		require.False(t, s.Deletion.Surveyed)
+		require.False(t, s.Deletion.RetainListed)
 		for _, id := range volumes {
-			require.Contains(t, s.Deletion.Kept, "volume "+id)
+			require.Contains(t, s.Deletion.Retained, "volume "+id)
 			require.Contains(t, s.Message, "volume "+id)
 			require.Len(t, slices.DeleteFunc(slices.Collect(maps.Keys(a.AllResources())), func(arn string) bool {
 				return !strings.HasSuffix(arn, "/"+id)

@@ -49,7 +49,7 @@ func (l *life) steal(cluster, thief string, phase status.Phase) int64 {
 	require.NoError(l.T, err)
 	require.NoError(l.T, l.State().UpdateStatus(context.Background(), cluster, func(s *status.Status) {
 		s.Phase, s.Execution, s.Fence, s.Message = phase, thief, taken.Fence, "the thief's"
-		s.Deletion = &status.Deletion{Surveyed: true, Retain: []string{"vol-thiefs"}}
+		s.Deletion = &status.Deletion{RetainListed: true, Retain: []string{"vol-thiefs"}}
 	}))
 	for _, stack := range stolenStacks {
 		_, err := l.State().PutWaiter(context.Background(), store.Waiter{
@@ -161,7 +161,7 @@ func (l *life) stealLease(function string, number int, before, after string, pha
 	s := l.Status("demo")
 	require.Equal(t, "the thief's", s.Message)
 	require.Equal(t, phase, s.Phase)
-	require.Equal(t, &status.Deletion{Surveyed: true, Retain: []string{"vol-thiefs"}}, s.Deletion)
+	require.Equal(t, &status.Deletion{RetainListed: true, Retain: []string{"vol-thiefs"}}, s.Deletion)
 	for stack := range l.Stacks("demo") {
 		w, err := l.State().Waiter(t.Context(), names.Stack("demo", stack))
 		require.NoError(t, err, stack)
