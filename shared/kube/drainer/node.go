@@ -26,13 +26,12 @@ const (
 	// https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md
 	annotationScaleDownDisabled = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 	// annotationBegan is when the drain of the node began, with the first cordon. annotationSince is since when the node is cordoned and
-	// excluded from load balancers. annotationSettings lists which of the three settings drover made. In the names of annotations a setting is
-	// a hold.
+	// excluded from load balancers. annotationSettings lists which of the three settings drover made.
 	annotationBegan    = "drover.run/drain-began"
 	annotationSince    = kube.AnnotationDraining
-	annotationSettings = "drover.run/drain-holds"
-	// annotationAutoscalerBefore is the value that annotationScaleDownDisabled had before the drain, if it had another one.
-	annotationAutoscalerBefore = "drover.run/autoscaler-hold-before"
+	annotationSettings = "drover.run/drain-settings"
+	// annotationScaleDownBefore is the value that annotationScaleDownDisabled had before the drain, if it had another one.
+	annotationScaleDownBefore = "drover.run/scale-down-disabled-before"
 	// annotationContact is the end of the last call that tried evictions long enough to apply onTimeout, if its time had come: see
 	// drain.Task.TriedLongEnough.
 	annotationContact = "drover.run/drain-contact"
@@ -41,11 +40,11 @@ const (
 	annotationWaits = "drover.run/drain-waits-for"
 )
 
-// Settings in annotationSettings.
+// Settings in annotationSettings: a field, a label and an annotation of the node, by their names in Kubernetes.
 const (
-	cordoned   = "cordon"
-	excluded   = "load-balancers"
-	autoscaler = "autoscaler"
+	cordoned   = "unschedulable"
+	excluded   = "exclude-from-external-load-balancers"
+	autoscaler = "scale-down-disabled"
 )
 
 // cordonState is a node that is cordoned.
@@ -100,7 +99,7 @@ func (d *Drainer) cordonNode(ctx context.Context, name string, began time.Time) 
 			annotationEmpty: nil, annotationSettings: strings.Join(ours, ","), annotationScaleDownDisabled: "true",
 		}
 		if hasValue && !isExempt {
-			annotations[annotationAutoscalerBefore] = value
+			annotations[annotationScaleDownBefore] = value
 		}
 		return d.patch(ctx, name, node.UID, map[string]any{
 			"metadata": map[string]any{"annotations": annotations, "labels": map[string]any{corev1.LabelNodeExcludeBalancers: "true"}},
@@ -125,7 +124,7 @@ func (d *Drainer) Restore(ctx context.Context, name string, drained bool) error 
 		}
 		annotations := map[string]any{}
 		for _, key := range []string{
-			annotationBegan, annotationSince, annotationSettings, annotationAutoscalerBefore, annotationContact, annotationEmpty, annotationWaits,
+			annotationBegan, annotationSince, annotationSettings, annotationScaleDownBefore, annotationContact, annotationEmpty, annotationWaits,
 		} {
 			if _, ok := node.Annotations[key]; ok {
 				annotations[key] = nil
@@ -137,7 +136,7 @@ func (d *Drainer) Restore(ctx context.Context, name string, drained bool) error 
 		ours, labels, patch := ownSettings(&node), map[string]any{}, map[string]any{}
 		if slices.Contains(ours, autoscaler) && node.Annotations[annotationScaleDownDisabled] == "true" {
 			annotations[annotationScaleDownDisabled] = nil
-			if value, ok := node.Annotations[annotationAutoscalerBefore]; ok {
+			if value, ok := node.Annotations[annotationScaleDownBefore]; ok {
 				annotations[annotationScaleDownDisabled] = value
 			}
 		}

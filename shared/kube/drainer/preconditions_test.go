@@ -133,7 +133,7 @@ func TestRestore(t *testing.T) {
 		inSimulation(t, func(t *testing.T, s *simulation) {
 			_, err := s.nodes.cordonNode(t.Context(), "n1", time.Now())
 			require.NoError(t, err)
-			require.NotContains(t, s.read("n1").Annotations, annotationAutoscalerBefore)
+			require.NotContains(t, s.read("n1").Annotations, annotationScaleDownBefore)
 			require.NoError(t, s.nodes.Restore(t.Context(), "n1", false))
 			require.NotContains(t, s.read("n1").Annotations, annotationScaleDownDisabled)
 		})

@@ -114,7 +114,8 @@ func TestDrain(t *testing.T) {
 			sample: "drain-request-by-hand", change: func(in *events.DrainRequest) { in.Restore = true }, world: func(w *world) {
 				w.node.Spec.Unschedulable = true
 				w.node.Annotations = map[string]string{
-					"cluster-autoscaler.kubernetes.io/scale-down-disabled": "true", "drover.run/drain-holds": "autoscaler,cordon,load-balancers",
+					"cluster-autoscaler.kubernetes.io/scale-down-disabled": "true",
+					"drover.run/drain-settings":                            "exclude-from-external-load-balancers,scale-down-disabled,unschedulable",
 				}
 			}, outcome: drain.Done, message: "schedulable again",
 		},

@@ -12,7 +12,7 @@ import (
 )
 
 // cordonNode uses the annotations of an earlier drain if they are valid and the node was not changed since.
-func TestHoldContinuesAnEarlierDrain(t *testing.T) {
+func TestCordonContinuesAnEarlierDrain(t *testing.T) {
 	const invalid, began = 1000 * time.Hour, -10 * time.Minute // began is an argument of cordonNode
 	for name, c := range map[string]struct {
 		annotations        map[string]time.Duration // from now
@@ -92,7 +92,7 @@ func TestReleaseRestoresTheNode(t *testing.T) {
 	for bits := range 8 {
 		done, cordonedBefore, excludedBefore := bits&1 > 0, bits&2 > 0, bits&4 > 0
 		for _, value := range []string{"", "true", "false"} {
-			t.Run(fmt.Sprintf("drained %t, cordoned before %t, excluded before %t, autoscaler hold %q", done, cordonedBefore, excludedBefore, value),
+			t.Run(fmt.Sprintf("drained %t, cordoned before %t, excluded before %t, scale-down %q", done, cordonedBefore, excludedBefore, value),
 				func(t *testing.T) {
 					inSimulation(t, func(t *testing.T, s *simulation) { checkRestore(t, s, done, cordonedBefore, excludedBefore, value) })
 				})
