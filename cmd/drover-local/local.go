@@ -19,8 +19,8 @@ import (
 	"github.com/drover-run/drover/cmd/internal/cli"
 	"github.com/drover-run/drover/cmd/internal/cli/view"
 	"github.com/drover-run/drover/local/account"
-	"github.com/drover-run/drover/local/engine/facts"
 	"github.com/drover-run/drover/local/engine/faults"
+	"github.com/drover-run/drover/local/engine/questions"
 	"github.com/drover-run/drover/local/kubernetes"
 	"github.com/drover-run/drover/shared/names"
 )
@@ -73,7 +73,7 @@ and data stay in --dir, but no later account can use them, so --dir must be an e
 		"which endpoints of clusters you reach")
 	cmd.Flags().Float64Var(&o.speed, "speed", 60, "how many times faster than on AWS simulated work runs")
 	cmd.Flags().StringVar(&o.other, "other-reading", "", "what AWS's documentation leaves open, and this account reads less strictly: all, "+
-		"or some of "+facts.Names())
+		"or some of "+questions.Names())
 	cmd.Flags().StringVar(&o.demo, "demo", "", "the spec of a cluster to upload and follow until it is Ready")
 	cmd.Flags().StringVar(&o.release, "release", "", "the release of that cluster")
 	cmd.Flags().StringVar(&o.roll, "roll", "", "then replace the nodes of this pool of it, under workloads with disruption budgets")
@@ -102,7 +102,7 @@ func runLocal(ctx context.Context, out io.Writer, o localOptions) (err error) {
 	if o.fleet != "" && o.upgrade == "" {
 		return errors.New("--fleet creates its clusters at the release of --upgrade: give both")
 	}
-	readings, err := facts.Parse(o.other)
+	readings, err := questions.Parse(o.other)
 	if err != nil {
 		return fmt.Errorf("reading --other-reading: %w", err)
 	}

@@ -44,8 +44,8 @@ import (
 	"github.com/drover-run/drover/local/aws/tagging"
 	"github.com/drover-run/drover/local/engine/clock"
 	"github.com/drover-run/drover/local/engine/endpoint"
-	"github.com/drover-run/drover/local/engine/facts"
 	"github.com/drover-run/drover/local/engine/faults"
+	"github.com/drover-run/drover/local/engine/questions"
 	"github.com/drover-run/drover/local/engine/resource"
 	"github.com/drover-run/drover/local/engine/wire"
 	"github.com/drover-run/drover/shared/lambdaruntime"
@@ -67,8 +67,8 @@ type Options struct {
 	Region string
 	// Speed divides the duration of simulated work.
 	Speed float64
-	// Readings has the open facts of AWS that the account does not read strictly.
-	Readings facts.Readings
+	// Readings has the open questions about AWS that the account does not read strictly.
+	Readings questions.Readings
 	// OnStackEvent and OnExecution receive events as they happen. They must not block.
 	OnStackEvent func(cloudformation.StackEvent)
 	OnExecution  func(states.Execution, asl.Event)

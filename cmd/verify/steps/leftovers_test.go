@@ -15,7 +15,7 @@ import (
 
 	"github.com/drover-run/drover/cmd/verify/runner"
 	"github.com/drover-run/drover/local/account"
-	"github.com/drover-run/drover/local/engine/facts"
+	"github.com/drover-run/drover/local/engine/questions"
 )
 
 // open starts a local account and returns a run in it.
@@ -24,7 +24,7 @@ func open(t *testing.T) (*account.Account, *Target) {
 	return openWith(t, nil)
 }
 
-func openWith(t *testing.T, readings facts.Readings) (*account.Account, *Target) {
+func openWith(t *testing.T, readings questions.Readings) (*account.Account, *Target) {
 	t.Helper()
 	a, err := account.Start(account.Options{Dir: filepath.Join(t.TempDir(), "account"), Speed: 1000, Readings: readings})
 	require.NoError(t, err)

@@ -21,9 +21,9 @@ func (t *Target) All() []runner.Step {
 			Name: "account", Title: "the account and region have no drover, which this run would remove",
 			Timeout: 5 * time.Minute, Run: t.checkAccount,
 		},
-		t.prepareFacts(),
+		t.prepareQuestions(),
 	}
-	before = append(before, factSteps(t.factsAlone())...)
+	before = append(before, questionSteps(t.questionsAlone())...)
 	before = append(before, []runner.Step{
 		{
 			Name: "bootstrap", Title: "make bootstrap prepares the account for the CDK",
@@ -52,7 +52,7 @@ func (t *Target) All() []runner.Step {
 			Needs: []string{"node"}, Timeout: 15 * time.Minute, Run: onFirst(t.podIdentity),
 		},
 	}...)
-	return append(append(before, factSteps(t.factsOfClusters())...), []runner.Step{
+	return append(append(before, questionSteps(t.questionsOfClusters())...), []runner.Step{
 		{
 			Name: "roll", Title: "drover replaces the nodes under a disruption budget",
 			Needs: []string{"node"}, Timeout: time.Hour, Run: onFirst(t.roll),

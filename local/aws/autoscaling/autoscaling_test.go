@@ -18,7 +18,7 @@ import (
 	"github.com/drover-run/drover/local/aws/ec2"
 	"github.com/drover-run/drover/local/aws/iam"
 	"github.com/drover-run/drover/local/engine/clock"
-	"github.com/drover-run/drover/local/engine/facts"
+	"github.com/drover-run/drover/local/engine/questions"
 	"github.com/drover-run/drover/local/engine/resource"
 	"github.com/drover-run/drover/local/engine/wire"
 )
@@ -59,7 +59,7 @@ func run(t *testing.T, test func(w *world)) {
 		w.ec2 = ec2.New(ec2.Config{Account: account, Region: region, Clock: c, Roles: w.iam})
 		w.Service = New(Config{
 			Account: account, Region: region, Clock: c, Instances: w.ec2, Roles: w.iam, Events: w,
-			Readings: facts.Readings{facts.TerminateHooks: true},
+			Readings: questions.Readings{questions.TerminateHooks: true},
 		})
 		defer w.ec2.Close()
 		defer w.Service.Close()

@@ -15,8 +15,8 @@
 //   - A new group is complete when its instances are in service, or else fails with "Group did not stabilize". With a
 //     CreationPolicy, it is complete when the instances have sent their signals.
 //   - AutoScalingRollingUpdate replaces obsolete instances in batches, AutoScalingInstanceRefresh by an instance refresh. AWS does
-//     not document whether they wait for termination hooks, and users report both. facts.TerminateHooks selects the
-//     behavior, facts.OtherSignals which signals a rolling update counts, and facts.RefreshRollback how a cancelled update
+//     not document whether they wait for termination hooks, and users report both. questions.TerminateHooks selects the
+//     behavior, questions.OtherSignals which signals a rolling update counts, and questions.RefreshRollback how a cancelled update
 //     ends its refresh.
 //   - AWS does not document what a cancelled update waits for. Here its refresh ends at once. By default, CancelInstanceRefresh
 //     itself waits for launches and terminations in flight.

@@ -16,7 +16,7 @@ import (
 	"strconv"
 
 	"github.com/drover-run/drover/local/aws/iam"
-	"github.com/drover-run/drover/local/engine/facts"
+	"github.com/drover-run/drover/local/engine/questions"
 	"github.com/drover-run/drover/local/engine/resource"
 	"github.com/drover-run/drover/local/engine/wire"
 )
@@ -255,13 +255,13 @@ func (p groupProvider) changeTags(r resource.Request, want []Tag) error {
 }
 
 // instanceRefresh starts a refresh and waits for its end. A cancelled update ends the refresh, so that the rollback can start its own.
-// facts.RefreshRollback selects the permission for both.
+// questions.RefreshRollback selects the permission for both.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-updatepolicy.html
 func (p groupProvider) instanceRefresh(ctx context.Context, r resource.Request, preferences Preferences) error {
 	if err := r.Caller.Authorize("autoscaling:DescribeInstanceRefreshes", "*", nil); err != nil {
 		return err
 	}
-	if r.Rollback && !p.config.Readings.Other(facts.RefreshRollback) {
+	if r.Rollback && !p.config.Readings.Other(questions.RefreshRollback) {
 		if err := p.mayCall(r.Caller, "RollbackInstanceRefresh", r.PhysicalID); err != nil {
 			return err
 		}
@@ -274,7 +274,7 @@ func (p groupProvider) instanceRefresh(ctx context.Context, r resource.Request, 
 	ended := func() (bool, error) { return refresh.end != nil, nil }
 	if err := p.await(ctx, ended); err != nil {
 		action := "RollbackInstanceRefresh"
-		if p.config.Readings.Other(facts.RefreshRollback) {
+		if p.config.Readings.Other(questions.RefreshRollback) {
 			action = "CancelInstanceRefresh"
 		}
 		_, cancelled := p.endRefresh(r.Caller, action, r.PhysicalID, false)

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/drover-run/drover/local/engine/facts"
+	"github.com/drover-run/drover/local/engine/questions"
 	"github.com/drover-run/drover/local/engine/resource"
 )
 
@@ -294,14 +294,14 @@ func (s *Service) rollingUpdate(ctx context.Context, r resource.Request, name st
 }
 
 // counts reports whether the update counts the signals of an instance: if it was launched since the update began. Signals of others do not
-// count, such as those of instances that failed in an update that is now rolled back. By the other reading of facts.OtherSignals, those of
-// instances that a user added by SetDesiredCapacity do not count either.
+// count, such as those of instances that failed in an update that is now rolled back. By the other reading of questions.OtherSignals,
+// those of instances that a user added by SetDesiredCapacity do not count either.
 func (u *roll) counts(instance string) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return !u.known[instance] && slices.ContainsFunc(u.group.activities, func(a *activity) bool {
 		return a.launch && a.instance == instance && !a.StartTime.Before(u.began) &&
-			!(u.config.Readings.Other(facts.OtherSignals) && strings.Contains(a.Cause, explicitlySet))
+			!(u.config.Readings.Other(questions.OtherSignals) && strings.Contains(a.Cause, explicitlySet))
 	})
 }
 

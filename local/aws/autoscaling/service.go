@@ -15,7 +15,7 @@ import (
 	"github.com/drover-run/drover/local/aws/ec2"
 	"github.com/drover-run/drover/local/aws/iam"
 	"github.com/drover-run/drover/local/engine/clock"
-	"github.com/drover-run/drover/local/engine/facts"
+	"github.com/drover-run/drover/local/engine/questions"
 	"github.com/drover-run/drover/local/engine/wire"
 )
 
@@ -58,8 +58,8 @@ type Config struct {
 	// Roles and Events may be nil. Then no service-linked role is created, and events are discarded.
 	Roles  Roles
 	Events Emitter
-	// Readings of open facts: facts.TerminateHooks, facts.OtherSignals and facts.RefreshRollback.
-	Readings facts.Readings
+	// Readings of open questions: questions.TerminateHooks, questions.OtherSignals and questions.RefreshRollback.
+	Readings questions.Readings
 }
 
 // Service is Auto Scaling in one region of one account.
@@ -90,14 +90,14 @@ func New(config Config) *Service {
 	ctx, stop := context.WithCancel(context.Background())
 	s := &Service{
 		config: config, ctx: ctx, stop: stop, watched: map[*func(View)]string{}, waits: map[string]bool{},
-		waiting: config.Readings.Other(facts.TerminateHooks),
+		waiting: config.Readings.Other(questions.TerminateHooks),
 	}
 	s.changes = clock.NewChanges(&s.mu)
 	return s
 }
 
-// WaitForTerminateHooks changes the reading of facts.TerminateHooks for batches that begin later: of the named groups or, without names, of
-// all others.
+// WaitForTerminateHooks changes the reading of questions.TerminateHooks for batches that begin later: of the named groups or, without
+// names, of all others.
 func (s *Service) WaitForTerminateHooks(wait bool, groups ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

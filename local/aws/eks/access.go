@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/drover-run/drover/local/aws/iam"
-	"github.com/drover-run/drover/local/engine/facts"
+	"github.com/drover-run/drover/local/engine/questions"
 )
 
 // Types of access entries.
@@ -242,10 +242,10 @@ func (s *Service) CreateAccessEntry(_ context.Context, caller iam.Caller, in Cre
 }
 
 // authorizeEntry checks that the caller may pass the role of an entry. The service authorization reference lists iam:PassRole for
-// CreateAccessEntry, and leaves open for which types: facts.EntryRoles. Users and roles of other accounts cannot be passed.
+// CreateAccessEntry, and leaves open for which types: questions.EntryRoles. Users and roles of other accounts cannot be passed.
 // https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonelastickubernetesservice.html
 func (s *Service) authorizeEntry(caller iam.Caller, principal, kind string) error {
-	if !strings.Contains(principal, "::"+s.config.Account+":role/") || kind != linuxEntry && s.config.Readings.Other(facts.EntryRoles) {
+	if !strings.Contains(principal, "::"+s.config.Account+":role/") || kind != linuxEntry && s.config.Readings.Other(questions.EntryRoles) {
 		return nil
 	}
 	return caller.PassRole(principal, "ec2.amazonaws.com")

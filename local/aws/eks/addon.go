@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/drover-run/drover/local/aws/iam"
-	"github.com/drover-run/drover/local/engine/facts"
+	"github.com/drover-run/drover/local/engine/questions"
 )
 
 // Statuses that only add-ons have.
@@ -113,10 +113,10 @@ func (s *Service) authorizeAddon(caller iam.Caller, cluster, serviceAccountRole 
 }
 
 // authorizeIdentities checks an action on an add-on for its pod identity associations: those that it has, by ARN, and those that it gets.
-// The service authorization reference lists the resource type podidentityassociation for these actions: facts.AddonIdentities.
+// The service authorization reference lists the resource type podidentityassociation for these actions: questions.AddonIdentities.
 // https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonelastickubernetesservice.html
 func (s *Service) authorizeIdentities(caller iam.Caller, action, cluster string, has []string, gets []AddonPodIdentity) error {
-	if s.config.Readings.Other(facts.AddonIdentities) {
+	if s.config.Readings.Other(questions.AddonIdentities) {
 		return nil
 	}
 	if len(gets) > 0 {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/drover-run/drover/local/aws/kms"
 	"github.com/drover-run/drover/local/engine/clock"
-	"github.com/drover-run/drover/local/engine/facts"
+	"github.com/drover-run/drover/local/engine/questions"
 	"github.com/drover-run/drover/local/engine/resource"
 )
 
@@ -40,7 +40,7 @@ func TestEntryRoles(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newTestbed(t, 1e6)
-			b.config.Readings = facts.Readings{facts.EntryRoles: c.other}
+			b.config.Readings = questions.Readings{questions.EntryRoles: c.other}
 			b.cluster(t, "demo")
 			principal := b.role(t, "principal", "ec2.amazonaws.com")
 			actions := []string{"eks:CreateAccessEntry *"}
@@ -83,7 +83,7 @@ func TestAddonIdentities(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newTestbed(t, 1e6)
-			b.config.Readings = facts.Readings{facts.AddonIdentities: c.other}
+			b.config.Readings = questions.Readings{questions.AddonIdentities: c.other}
 			b.cluster(t, "demo")
 			pods := b.role(t, "pods", "pods.eks.amazonaws.com")
 			actions := []string{"iam:GetRole " + pods, "iam:PassRole " + pods, "eks:CreatePodIdentityAssociation *"}
@@ -145,7 +145,7 @@ func TestKeyGrants(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newTestbed(t, 1e6)
 			keys := kms.New(b.identities, &clock.Clock{})
-			keys.Readings = facts.Readings{facts.KeyGrants: c.other}
+			keys.Readings = questions.Readings{questions.KeyGrants: c.other}
 			b.config.Keys = keys
 			caller, _ := b.assume(t, "caller", condition)
 			properties := map[string]any{}

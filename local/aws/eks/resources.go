@@ -14,7 +14,7 @@ import (
 
 	"github.com/drover-run/drover/local/aws/iam"
 	"github.com/drover-run/drover/local/aws/tagging"
-	"github.com/drover-run/drover/local/engine/facts"
+	"github.com/drover-run/drover/local/engine/questions"
 	"github.com/drover-run/drover/local/engine/resource"
 )
 
@@ -199,7 +199,7 @@ func (p clusterProvider) Update(ctx context.Context, r resource.Request) (resour
 
 // move changes a cluster to the version of its template. A cluster with that version is left unchanged, so a user who updated the cluster
 // outside of CloudFormation may then write the version into the template. A rolled back stack keeps the version too, because a version
-// rollback must be requested. facts.LowerVersion decides whether a lower version in a template requests one.
+// rollback must be requested. questions.LowerVersion decides whether a lower version in a template requests one.
 // https://docs.aws.amazon.com/eks/latest/userguide/rollback-cluster.html
 func (p clusterProvider) move(ctx context.Context, r resource.Request, version string) error {
 	name := r.PhysicalID
@@ -211,7 +211,7 @@ func (p clusterProvider) move(ctx context.Context, r resource.Request, version s
 	if ahead == 0 || ahead < 0 && r.Rollback {
 		return nil
 	}
-	if ahead < 0 && !p.s.config.Readings.Other(facts.LowerVersion) {
+	if ahead < 0 && !p.s.config.Readings.Other(questions.LowerVersion) {
 		return invalid("Unsupported Kubernetes minor version update from %s to %s", out.Cluster.Version, version)
 	}
 	update, err := p.s.UpdateClusterVersion(ctx, r.Caller, UpdateClusterVersionInput{Name: name, Version: version})

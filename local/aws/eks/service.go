@@ -24,7 +24,7 @@ import (
 	"github.com/drover-run/drover/local/aws/ec2"
 	"github.com/drover-run/drover/local/aws/iam"
 	"github.com/drover-run/drover/local/engine/clock"
-	"github.com/drover-run/drover/local/engine/facts"
+	"github.com/drover-run/drover/local/engine/questions"
 	"github.com/drover-run/drover/local/engine/wire"
 	"github.com/drover-run/drover/local/kubernetes"
 )
@@ -97,8 +97,8 @@ type Config struct {
 	Network                    Network
 	// Keys may be nil. Then clusters cannot have an encryptionConfig.
 	Keys Keys
-	// Readings of open facts: facts.EntryRoles, facts.AddonIdentities and facts.LowerVersion.
-	Readings facts.Readings
+	// Readings of open questions: questions.EntryRoles, questions.AddonIdentities and questions.LowerVersion.
+	Readings questions.Readings
 	// Dir has a folder with data and logs for each control plane. BinDir has the programs: kubernetes.BinDir.
 	Dir, BinDir string
 	// Start starts a control plane. The default is the real one of local/kubernetes.

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/drover-run/drover/local/aws/ec2"
-	"github.com/drover-run/drover/local/engine/facts"
+	"github.com/drover-run/drover/local/engine/questions"
 	"github.com/drover-run/drover/local/engine/resource"
 )
 
@@ -211,7 +211,7 @@ func TestVersionInAStack(t *testing.T) {
 	down.Rollback = false
 	_, err = cluster.Update(t.Context(), down)
 	require.ErrorContains(t, err, "Unsupported Kubernetes minor version update from 1.36 to 1.35")
-	b.config.Readings = facts.Readings{facts.LowerVersion: true}
+	b.config.Readings = questions.Readings{questions.LowerVersion: true}
 	_, err = cluster.Update(t.Context(), down)
 	require.NoError(t, err)
 	require.Equal(t, "1.35", b.describe(t, "demo").Version, "an update by another template rolls it back")

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/drover-run/drover/local/aws/iam"
-	"github.com/drover-run/drover/local/engine/facts"
+	"github.com/drover-run/drover/local/engine/questions"
 	"github.com/drover-run/drover/local/engine/wire"
 )
 
@@ -102,7 +102,7 @@ func (s *Service) authorizeIn(caller iam.Caller, action, id string, conditions m
 // https://docs.aws.amazon.com/eks/latest/userguide/enable-kms.html
 func (s *Service) AuthorizeCluster(caller iam.Caller, arn string) error {
 	grant := map[string]string{}
-	if s.Readings.Other(facts.KeyGrants) {
+	if s.Readings.Other(questions.KeyGrants) {
 		grant["kms:GrantIsForAWSResource"] = "true"
 	}
 	authorize := s.authorizeIn

@@ -5,7 +5,7 @@
 // ScheduleKeyDeletion, and the resource types AWS::KMS::Key (symmetric encryption keys) and AWS::KMS::Alias. A deleted
 // key is removed immediately, without a waiting period in PendingDeletion. Each use of a key must be allowed by its key
 // policy, which may delegate to IAM by naming the account. The tags of a key count for permissions five minutes after they
-// were set. facts.KeyTags decides whether that includes the tags of CreateKey.
+// were set. questions.KeyTags decides whether that includes the tags of CreateKey.
 package kms
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/drover-run/drover/local/aws/iam"
 	"github.com/drover-run/drover/local/aws/tagging"
 	"github.com/drover-run/drover/local/engine/clock"
-	"github.com/drover-run/drover/local/engine/facts"
+	"github.com/drover-run/drover/local/engine/questions"
 	"github.com/drover-run/drover/local/engine/wire"
 )
 
@@ -28,8 +28,8 @@ const tagDelay = 5 * time.Minute
 
 // Service has the account's keys.
 type Service struct {
-	// Readings of open facts: facts.KeyTags.
-	Readings facts.Readings
+	// Readings of open questions: questions.KeyTags.
+	Readings questions.Readings
 
 	identities *iam.Service
 	clock      *clock.Clock

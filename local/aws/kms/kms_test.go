@@ -18,7 +18,7 @@ import (
 	"github.com/drover-run/drover/local/aws/kms"
 	"github.com/drover-run/drover/local/engine/clock"
 	"github.com/drover-run/drover/local/engine/endpoint"
-	"github.com/drover-run/drover/local/engine/facts"
+	"github.com/drover-run/drover/local/engine/questions"
 	"github.com/drover-run/drover/local/engine/resource"
 )
 
@@ -118,7 +118,7 @@ func TestTagsOfKeys(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				identities := iam.New("111122223333", "eu-west-1", &clock.Clock{})
 				s := kms.New(identities, &clock.Clock{})
-				s.Readings = facts.Readings{facts.KeyTags: c.other}
+				s.Readings = questions.Readings{questions.KeyTags: c.other}
 				role, err := identities.CreateRole(iam.Role{
 					Name: "r", TrustDocument: `{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":"sts:AssumeRole",` +
 						`"Principal":{"Service":"cloudformation.amazonaws.com"}}}`,

@@ -10,7 +10,7 @@ import (
 
 	"github.com/drover-run/drover/local/aws/iam"
 	"github.com/drover-run/drover/local/aws/tagging"
-	"github.com/drover-run/drover/local/engine/facts"
+	"github.com/drover-run/drover/local/engine/questions"
 	"github.com/drover-run/drover/local/engine/resource"
 	"github.com/drover-run/drover/local/engine/wire"
 )
@@ -89,7 +89,7 @@ func (p keyProvider) Create(_ context.Context, r resource.Request) (resource.Res
 	defer p.s.mu.Unlock()
 	created.id, created.created = uuid.NewString(), p.s.clock.Now()
 	created.policySet = created.created
-	if !p.s.Readings.Other(facts.KeyTags) {
+	if !p.s.Readings.Other(questions.KeyTags) {
 		created.retagged = created.created
 	}
 	p.s.keys[created.id] = created

@@ -37,8 +37,8 @@ import (
 	"github.com/drover-run/drover/local/aws/tagging"
 	"github.com/drover-run/drover/local/engine/clock"
 	"github.com/drover-run/drover/local/engine/endpoint"
-	"github.com/drover-run/drover/local/engine/facts"
 	"github.com/drover-run/drover/local/engine/faults"
+	"github.com/drover-run/drover/local/engine/questions"
 	"github.com/drover-run/drover/local/engine/resource"
 	"github.com/drover-run/drover/local/kubernetes/apiserver"
 	s3adapter "github.com/drover-run/drover/shared/aws/s3"
@@ -69,8 +69,8 @@ type Options struct {
 	OnFunctionCall func(call endpoint.Call, asked []byte)
 	// Fleet also runs the functions of rollouts.
 	Fleet bool
-	// Readings has the open facts of AWS that the account does not read strictly.
-	Readings facts.Readings
+	// Readings has the open questions about AWS that the account does not read strictly.
+	Readings questions.Readings
 	// Faults decides which faults occur, like OnCall, Kill and Decide. It may be nil.
 	Faults *faults.Engine
 	// Decided reports whether the account has already shown what its test is about. Every later Idle and Until ends the goroutine of the

@@ -9,14 +9,14 @@ import (
 	"slices"
 	"time"
 
-	"github.com/drover-run/drover/local/engine/facts"
+	"github.com/drover-run/drover/local/engine/questions"
 )
 
 // firstRecent is the first seed of these worlds. The recorded traces are of earlier ones.
 const firstRecent = 1000
 
 // addRecent adds to a plot: private clusters, endpoints that are closed outside drover, the removal of drover, an hour at the account's
-// Lambda limit, recreated roles, permissions that KMS learns late, and a reading of each open fact.
+// Lambda limit, recreated roles, permissions that KMS learns late, and a reading of each open question.
 func addRecent(seed uint64, p *plot) {
 	if seed < firstRecent {
 		return
@@ -42,11 +42,11 @@ func addRecent(seed uint64, p *plot) {
 	if r.IntN(3) == 0 {
 		p.delayPermissions(r)
 	}
-	p.readings = facts.Readings{}
-	for _, fact := range facts.All() {
-		p.readings[fact.Fact] = r.IntN(2) == 0
+	p.readings = questions.Readings{}
+	for _, q := range questions.All() {
+		p.readings[q.Name] = r.IntN(2) == 0
 	}
-	p.readings[facts.TerminateHooks] = p.hooks
+	p.readings[questions.TerminateHooks] = p.hooks
 	closeEndpoints(seed, p)
 }
 

@@ -17,8 +17,8 @@ import (
 
 	"github.com/drover-run/drover/local/aws/iam"
 	"github.com/drover-run/drover/local/aws/states"
-	"github.com/drover-run/drover/local/engine/facts"
 	"github.com/drover-run/drover/local/engine/faults"
+	"github.com/drover-run/drover/local/engine/questions"
 	"github.com/drover-run/drover/local/kubernetes/apiserver"
 	"github.com/drover-run/drover/local/testkit/harness"
 	"github.com/drover-run/drover/shared/backoff"
@@ -142,9 +142,9 @@ type plot struct {
 	// apps of each cluster.
 	apps     map[string][]apiserver.App
 	failures []failure
-	// hooks reports whether updates wait for terminate hooks. readings are those of the other open facts of AWS.
+	// hooks reports whether updates wait for terminate hooks. readings are those of the other open questions about AWS.
 	hooks    bool
-	readings facts.Readings
+	readings questions.Readings
 	// fleet is the part that is about rollouts; nil without any.
 	fleet *fleetPlot
 	// breakAtBegin runs at the beginning, breakAtEnd after all has settled. Tests break invariants with them.

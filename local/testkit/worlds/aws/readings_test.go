@@ -1,6 +1,6 @@
 package aws_test
 
-// The life of a cluster under both readings of AWS's open facts.
+// The life of a cluster under both readings of AWS's open questions.
 
 import (
 	"strings"
@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/events"
-	"github.com/drover-run/drover/local/engine/facts"
+	"github.com/drover-run/drover/local/engine/questions"
 	"github.com/drover-run/drover/local/testkit/harness"
 	"github.com/drover-run/drover/local/testkit/lives"
 	"github.com/drover-run/drover/shared/names"
@@ -26,12 +26,12 @@ func withAgent(release string) string {
 // TestReadings is one life with everything on which the readings differ: a key, access entries of roles, add-ons with pod identity, rolls
 // by both strategies, an upgrade and its rollback. TestAddedNodeIsNoBatch has the signals of instances that an autoscaler adds.
 func TestReadings(t *testing.T) {
-	tests := map[string]facts.Readings{"strict": nil}
-	all, err := facts.Parse(facts.Every)
+	tests := map[string]questions.Readings{"strict": nil}
+	all, err := questions.Parse(questions.Every)
 	require.NoError(t, err)
 	tests["other"] = all
-	for _, e := range facts.All() {
-		tests["other "+string(e.Fact)] = facts.Readings{e.Fact: true}
+	for _, q := range questions.All() {
+		tests["other "+string(q.Name)] = questions.Readings{q.Name: true}
 	}
 	for name, readings := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/local/account"
-	"github.com/drover-run/drover/local/engine/facts"
+	"github.com/drover-run/drover/local/engine/questions"
 )
 
 const (
@@ -50,7 +50,7 @@ func serveAccount(options string) error {
 	if err := json.Unmarshal([]byte(options), &o); err != nil {
 		return fmt.Errorf("reading %s: %w", asAccount, err)
 	}
-	readings, err := facts.Parse(o.OtherReadings)
+	readings, err := questions.Parse(o.OtherReadings)
 	if err != nil {
 		return err
 	}

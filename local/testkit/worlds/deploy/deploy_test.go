@@ -42,7 +42,7 @@ type world struct {
 	machines       *sfn.Client
 }
 
-// start starts an account. otherReadings are the open facts of AWS that the account does not read strictly: see facts.Parse.
+// start starts an account. otherReadings are the open questions about AWS that the account does not read strictly: see facts.Parse.
 func start(t *testing.T, otherReadings string) *world {
 	t.Helper()
 	root, err := filepath.Abs("../../../..")

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/local/account"
-	"github.com/drover-run/drover/local/engine/facts"
+	"github.com/drover-run/drover/local/engine/questions"
 	"github.com/drover-run/drover/shared/names"
 )
 
@@ -25,13 +25,13 @@ func (w *world) firstHour(args ...string) (out, report string, ok bool) {
 	return out, string(text), ok
 }
 
-// The first hour in an account: every step that can be proved in a local account passes under both readings of AWS's open facts, and no
+// The first hour in an account: every step that can be proved in a local account passes under both readings of AWS's open questions, and no
 // resource is left. The report has the answers of the readings.
 func TestVerify(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ otherReadings, answer string }{
 		"strict readings": {"", "no"},
-		"other readings":  {facts.Every, "yes"},
+		"other readings":  {questions.Every, "yes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -47,13 +47,13 @@ func TestVerify(t *testing.T) {
 			}
 			require.Contains(t, report, "26 passed, 0 failed, 1 skipped")
 			answered := 0
-			for _, f := range facts.All() {
-				require.Contains(t, report, f.Question)
-				if strings.Contains(report, f.Question+" "+c.answer+": ") {
+			for _, q := range questions.All() {
+				require.Contains(t, report, q.Text)
+				if strings.Contains(report, q.Text+" "+c.answer+": ") {
 					answered++
 				}
 			}
-			require.Equal(t, len(facts.All()), answered, report)
+			require.Equal(t, len(questions.All()), answered, report)
 			require.Nil(t, w.stack(names.BaseStack))
 			require.Nil(t, w.stack(names.CellStack))
 		})

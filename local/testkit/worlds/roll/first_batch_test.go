@@ -19,8 +19,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	localautoscaling "github.com/drover-run/drover/local/aws/autoscaling"
-	"github.com/drover-run/drover/local/engine/facts"
 	"github.com/drover-run/drover/local/engine/faults"
+	"github.com/drover-run/drover/local/engine/questions"
 	"github.com/drover-run/drover/local/kubernetes/apiserver"
 	"github.com/drover-run/drover/local/testkit/harness"
 	"github.com/drover-run/drover/local/testkit/lives"
@@ -220,14 +220,14 @@ func TestOlderMachineDoesNotWaitForDrains(t *testing.T) {
 func TestAddedNodeIsNoBatch(t *testing.T) {
 	for update, by := range map[string]string{"maxUnavailable: 0, maxSurge: 1": "Pending", "maxUnavailable: 1, maxSurge: 0": "Terminating"} {
 		for reading, other := range map[string]bool{"its signal counts": false, "its signal is ignored": true} {
-			t.Run(update+", "+reading, func(t *testing.T) { addsANode(t, update, by, facts.Readings{facts.OtherSignals: other}) })
+			t.Run(update+", "+reading, func(t *testing.T) { addsANode(t, update, by, questions.Readings{questions.OtherSignals: other}) })
 		}
 	}
 }
 
 // addsANode lets an autoscaler add a node when the first instance of a roll is in a state. The pool has maxUnavailable or
 // maxSurge of one.
-func addsANode(t *testing.T, update, state string, readings facts.Readings) {
+func addsANode(t *testing.T, update, state string, readings questions.Readings) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &life{lives.StartWith(t, harness.Options{Bubble: true, Readings: readings})}
 		defer l.Close()

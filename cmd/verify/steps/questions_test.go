@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/cmd/verify/runner"
-	"github.com/drover-run/drover/local/engine/facts"
+	"github.com/drover-run/drover/local/engine/questions"
 )
 
 func TestAnswer(t *testing.T) {
@@ -45,7 +45,7 @@ func TestAskKeyTags(t *testing.T) {
 		require.NoError(t, err)
 		defer func() { require.NoError(t, target.removeStack(t.Context(), target.sharedStack())) }()
 		target.experiments = roles
-		return step(t, factSteps(target.factsAlone())[0].Run)
+		return step(t, questionSteps(target.questionsAlone())[0].Run)
 	}
 	t.Run("allowed", func(t *testing.T) {
 		result := ask(t, `"kms:DescribeKey", "kms:GetKeyPolicy"`, `"kms:EnableKeyRotation", "kms:DescribeKey", "kms:GetKeyPolicy"`)
@@ -62,31 +62,31 @@ func TestAskKeyTags(t *testing.T) {
 	require.Empty(t, own, "each experiment removes its stack")
 }
 
-// The run has a step for each open fact of the local account, with the same question: none is forgotten.
-func TestFactsAreThoseOfTheLocalAccount(t *testing.T) {
-	questions := map[string]string{}
+// The run has a step for each open question of the local account, with the same text: none is forgotten.
+func TestQuestionsAreThoseOfTheLocalAccount(t *testing.T) {
+	texts := map[string]string{}
 	target := &Target{}
 	require.NoError(t, runner.Check(target.All()))
-	for _, f := range append(target.factsAlone(), target.factsOfClusters()...) {
-		require.NotContains(t, questions, f.name)
-		questions[f.name] = f.question
+	for _, q := range append(target.questionsAlone(), target.questionsOfClusters()...) {
+		require.NotContains(t, texts, q.name)
+		texts[q.name] = q.text
 	}
-	for _, e := range facts.All() {
-		require.Equal(t, e.Question, questions[string(e.Fact)], "facts has no step for %s", e.Fact)
+	for _, q := range questions.All() {
+		require.Equal(t, q.Text, texts[string(q.Name)], "no step for %s", q.Name)
 	}
 }
 
-// The experiments with groups answer both ways, as the account reads the facts, and leave nothing.
+// The experiments with groups answer both ways, as the account reads the documentation, and leave nothing.
 func TestAskGroups(t *testing.T) {
-	other, err := facts.Parse(facts.Every)
+	other, err := questions.Parse(questions.Every)
 	require.NoError(t, err)
-	for want, readings := range map[string]facts.Readings{"no": nil, "yes": other} {
+	for want, readings := range map[string]questions.Readings{"no": nil, "yes": other} {
 		t.Run(want, func(t *testing.T) {
 			a, target := openWith(t, readings)
 			require.NoError(t, target.resolveReleases(t.Context()))
 			result := step(t, target.makeRoles)
 			require.Equal(t, runner.Passed, result.Outcome, result.Reason)
-			for _, s := range factSteps(target.factsAlone())[1:] {
+			for _, s := range questionSteps(target.questionsAlone())[1:] {
 				t.Run(s.Name, func(t *testing.T) {
 					result := step(t, s.Run)
 					require.Equal(t, runner.Passed, result.Outcome, result.Reason)

@@ -1,4 +1,4 @@
-package facts
+package questions
 
 import (
 	"strings"
@@ -7,15 +7,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestEntries(t *testing.T) {
-	seen := map[Fact]bool{}
-	for _, e := range All() {
-		require.False(t, seen[e.Fact], e.Fact)
-		seen[e.Fact] = true
-		require.True(t, strings.HasSuffix(e.Question, "?"), e.Question)
-		require.NotEqual(t, e.Strict, e.Other)
-		require.True(t, strings.HasPrefix(e.Page, "https://docs.aws.amazon.com/"), e.Page)
-		require.NotEmpty(t, e.Trial)
+func TestQuestions(t *testing.T) {
+	seen := map[Name]bool{}
+	for _, q := range All() {
+		require.False(t, seen[q.Name], q.Name)
+		seen[q.Name] = true
+		require.True(t, strings.HasSuffix(q.Text, "?"), q.Text)
+		require.NotEqual(t, q.Strict, q.Other)
+		require.True(t, strings.HasPrefix(q.Page, "https://docs.aws.amazon.com/"), q.Page)
+		require.NotEmpty(t, q.Trial)
 	}
 }
 
@@ -30,10 +30,10 @@ func TestParse(t *testing.T) {
 	require.Equal(t, "key-grants,key-tags", some.String())
 	all, err := Parse("all")
 	require.NoError(t, err)
-	for _, e := range All() {
-		require.True(t, all.Other(e.Fact), e.Fact)
+	for _, q := range All() {
+		require.True(t, all.Other(q.Name), q.Name)
 	}
 	_, err = Parse("key-tags,key-color")
-	require.ErrorContains(t, err, `"key-color" is no open fact: give all or some of key-tags,`)
+	require.ErrorContains(t, err, `"key-color" is no open question: give all or some of key-tags,`)
 	require.False(t, Readings(nil).Other(KeyTags), "no readings are strict")
 }
