@@ -123,7 +123,7 @@ func (f *faultInjector) deliver(next func(rule string, e eventbridge.Event, deli
 		next = func(_ string, _ eventbridge.Event, deliver func()) { deliver() }
 	}
 	return func(rule string, e eventbridge.Event, deliver func()) {
-		strike := f.Decide(faults.Moment{What: faults.Delivery, Event: e.DetailType, Target: rule}.In(e.Detail, subject.Of))
+		strike := f.Decide(faults.Moment{Kind: faults.Delivery, Event: e.DetailType, Target: rule}.In(e.Detail, subject.Of))
 		switch strike.Kind {
 		case faults.Drop:
 			return
@@ -160,7 +160,7 @@ func (f *faultInjector) run() {
 // injectResourceFaults decides once about each instance and each API server.
 func (f *faultInjector) injectResourceFaults() {
 	for _, i := range f.account.EC2.Living() {
-		m := faults.Moment{What: faults.Instances}.About(i.Tags["aws:autoscaling:groupName"], subject.Of)
+		m := faults.Moment{Kind: faults.Instances}.About(i.Tags["aws:autoscaling:groupName"], subject.Of)
 		if m.Pool != "" && f.Decide(m).Kind == faults.InstanceLost {
 			_ = f.account.EC2.Terminate(i.ID, "Server.InternalError") // it may have ended already
 		}
@@ -172,7 +172,7 @@ func (f *faultInjector) injectResourceFaults() {
 		if down {
 			continue
 		}
-		strike := f.Decide(faults.Moment{What: faults.Cluster, Cluster: strings.TrimPrefix(name, names.Prefix)})
+		strike := f.Decide(faults.Moment{Kind: faults.Cluster, Cluster: strings.TrimPrefix(name, names.Prefix)})
 		if strike.Kind != faults.APIServerDown {
 			continue
 		}

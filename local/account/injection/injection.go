@@ -38,23 +38,23 @@ func (i Injector) Decide(m faults.Moment) faults.Strike {
 // Kills decides whether an execution is killed at an event of its history: when it enters a state.
 func (i Injector) Kills(x states.Execution, e asl.Event) bool {
 	return strings.HasSuffix(e.Type, "StateEntered") && i.Decide(faults.Moment{
-		What: faults.Step, Machine: strings.TrimPrefix(x.MachineName, names.Prefix), State: e.State,
+		Kind: faults.Step, Machine: strings.TrimPrefix(x.MachineName, names.Prefix), State: e.State,
 	}.In([]byte(x.Input), subject.Of)).Kind == faults.Kill
 }
 
 // UpdateFails decides whether EKS fails an update of a cluster. It returns the error's code, or "".
 func (i Injector) UpdateFails(cluster, kind string) string {
-	return i.Decide(faults.Moment{What: faults.Update, Action: kind, Cluster: strings.TrimPrefix(cluster, names.Prefix)}).Code
+	return i.Decide(faults.Moment{Kind: faults.Update, Action: kind, Cluster: strings.TrimPrefix(cluster, names.Prefix)}).Code
 }
 
 // LaunchFails decides whether EC2 rejects the launch of an instance with these tags. It returns the error's code, or "".
 func (i Injector) LaunchFails(tags map[string]string) string {
-	return i.Decide(faults.Moment{What: faults.Launch}.About(tags["aws:autoscaling:groupName"], subject.Of)).Code
+	return i.Decide(faults.Moment{Kind: faults.Launch}.About(tags["aws:autoscaling:groupName"], subject.Of)).Code
 }
 
 // AtLambdaLimit decides whether the account's other functions use all of Lambda's concurrency when a function is invoked.
 func (i Injector) AtLambdaLimit(function string) bool {
-	return i.Decide(faults.Moment{What: faults.Invoke, Function: strings.TrimPrefix(function, names.Prefix)}).Kind == faults.LambdaLimit
+	return i.Decide(faults.Moment{Kind: faults.Invoke, Function: strings.TrimPrefix(function, names.Prefix)}).Kind == faults.LambdaLimit
 }
 
 // Boot returns nodes that may boot another version of the kubelet.
@@ -68,7 +68,7 @@ type boot struct {
 
 // RegisterNode may replace a node's kubelet version.
 func (b boot) RegisterNode(ctx context.Context, n ec2.Node) error {
-	m := faults.Moment{What: faults.Boot, Cluster: strings.TrimPrefix(n.Cluster, names.Prefix), Pool: n.Labels[names.LabelPool]}
+	m := faults.Moment{Kind: faults.Boot, Cluster: strings.TrimPrefix(n.Cluster, names.Prefix), Pool: n.Labels[names.LabelPool]}
 	if strike := b.injector.Decide(m); strike.Code != "" {
 		n.KubeletVersion = strike.Code
 	}
@@ -79,7 +79,7 @@ func (b boot) RegisterNode(ctx context.Context, n ec2.Node) error {
 func Call(r *http.Request, call endpoint.Call, caller string, number int) faults.Moment {
 	mutates := r.Method != http.MethodGet && r.Method != http.MethodHead
 	return faults.Moment{
-		What: faults.Call, Service: call.Service, Action: call.Action, Caller: caller, Number: number,
+		Kind: faults.Call, Service: call.Service, Action: call.Action, Caller: caller, Number: number,
 		Conditional: call.Service == "s3" && mutates && (r.Header.Get("If-Match") != "" || r.Header.Get("If-None-Match") != ""),
 	}
 }

@@ -39,7 +39,7 @@ func TestControl(t *testing.T) {
 	require.Equal(t, 200, code)
 	require.Equal(t, []RuleStatus{{ID: 1, Rule: "throttle service=s3"}, {ID: 2, Rule: `drop event="a & b" for=1m0s`}}, state.Rules)
 
-	e.Decide(now, Moment{What: Call, Service: "s3"})
+	e.Decide(now, Moment{Kind: Call, Service: "s3"})
 	now = now.Add(2 * time.Minute)
 	_, _, state = ask("GET", Path, "")
 	require.Equal(t, 1, state.Rules[0].Struck)

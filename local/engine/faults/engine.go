@@ -166,7 +166,7 @@ func draw(seed uint64, id int, m Moment, n int) float64 {
 		binary.LittleEndian.PutUint64(number[:], v)
 		_, _ = h.Write(number[:])
 	}
-	_, _ = fmt.Fprintf(h, "%s\x00%v", m.What, m.Conditional)
+	_, _ = fmt.Fprintf(h, "%s\x00%v", m.Kind, m.Conditional)
 	for _, f := range fields {
 		_, _ = h.Write([]byte("\x00" + strings.ToLower(f.moment(m))))
 	}

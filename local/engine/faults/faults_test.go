@@ -115,7 +115,7 @@ func TestFaultsPage(t *testing.T) {
 		row := regexp.MustCompile("(?m)^\\| `" + string(k.name) + "(=[^`]+)?` \\| .*$").FindString(string(page))
 		require.NotEmpty(t, row, k.name)
 		if !strings.Contains(row, "the same") {
-			for _, word := range wordsOf(k.what) {
+			for _, word := range wordsOf(k.moment) {
 				require.Contains(t, row, "`"+word+"`")
 			}
 		}
@@ -140,9 +140,9 @@ func FuzzParse(f *testing.F) {
 }
 
 func TestMatches(t *testing.T) {
-	call := Moment{What: Call, Service: "s3", Action: "PutObject", Caller: "report", Cluster: "demo", Number: 2}
+	call := Moment{Kind: Call, Service: "s3", Action: "PutObject", Caller: "report", Cluster: "demo", Number: 2}
 	event := Moment{
-		What: Delivery, Event: "CloudFormation Stack Status Change", Target: "drover-stack-done", Stack: "drover-demo-pool-a", Cluster: "demo",
+		Kind: Delivery, Event: "CloudFormation Stack Status Change", Target: "drover-stack-done", Stack: "drover-demo-pool-a", Cluster: "demo",
 	}
 	tests := map[string]struct {
 		rule   string
@@ -169,14 +169,14 @@ func TestMatches(t *testing.T) {
 		"the call of that number":            {"crash-before=2", call, true},
 		"not of another":                     {"crash-before=3", call, false},
 		"any call of a function":             {"crash-after", call, true},
-		"no call outside a function":         {"crash-after", Moment{What: Call, Service: "s3"}, false},
+		"no call outside a function":         {"crash-after", Moment{Kind: Call, Service: "s3"}, false},
 		"a conflict of what has no premiss":  {"conflict", call, false},
-		"a conflict of a conditional write":  {"conflict", Moment{What: Call, Service: "s3", Conditional: true}, true},
-		"an execution in a state":            {"kill machine=converge state=Plan", Moment{What: Step, Machine: "converge", State: "Plan"}, true},
-		"an instance of a pool":              {"instance-lost pool=a", Moment{What: Instances, Pool: "a"}, true},
-		"no instance of another pool":        {"instance-lost pool=a", Moment{What: Instances, Pool: "b"}, false},
-		"the API server of a cluster":        {"api-server-down cluster=demo", Moment{What: Cluster, Cluster: "demo"}, true},
-		"not the API server of another one":  {"api-server-down cluster=demo", Moment{What: Cluster, Cluster: "other"}, false},
+		"a conflict of a conditional write":  {"conflict", Moment{Kind: Call, Service: "s3", Conditional: true}, true},
+		"an execution in a state":            {"kill machine=converge state=Plan", Moment{Kind: Step, Machine: "converge", State: "Plan"}, true},
+		"an instance of a pool":              {"instance-lost pool=a", Moment{Kind: Instances, Pool: "a"}, true},
+		"no instance of another pool":        {"instance-lost pool=a", Moment{Kind: Instances, Pool: "b"}, false},
+		"the API server of a cluster":        {"api-server-down cluster=demo", Moment{Kind: Cluster, Cluster: "demo"}, true},
+		"not the API server of another one":  {"api-server-down cluster=demo", Moment{Kind: Cluster, Cluster: "other"}, false},
 		"a star that stands for nothing":     {"throttle service=s3*", call, true},
 		"a star in the middle":               {"throttle action=P*t", call, true},
 		"two stars in the middle":            {"throttle action=P*O*t", call, true},
@@ -205,7 +205,7 @@ func struck(t *testing.T, seed uint64, rule string, n int) (which []int) {
 	require.NoError(t, err)
 	for i := 1; i <= n; i++ {
 		now := start.Add(time.Duration(i-1) * time.Second)
-		if e.Decide(now, Moment{What: Call, Service: "s3"}).Kind != "" {
+		if e.Decide(now, Moment{Kind: Call, Service: "s3"}).Kind != "" {
 			which = append(which, i)
 		}
 	}
@@ -257,7 +257,7 @@ func TestChancesAreIndependent(t *testing.T) {
 			}
 			left[caller]--
 			kind := "-"
-			if e.Decide(start, Moment{What: Call, Caller: caller, Number: order.IntN(9)}).Kind != "" {
+			if e.Decide(start, Moment{Kind: Call, Caller: caller, Number: order.IntN(9)}).Kind != "" {
 				kind = "x"
 			}
 			got[caller] += kind
@@ -279,7 +279,7 @@ func TestSeveralRules(t *testing.T) {
 		_, err = e.Add(start, r)
 		require.NoError(t, err)
 	}
-	m := Moment{What: Call, Service: "s3"}
+	m := Moment{Kind: Call, Service: "s3"}
 	require.Equal(t, Strike{Kind: Error, Rule: 4, Code: "Boom", Status: 503, Delay: 3 * time.Second}, e.Decide(start, m))
 	require.Equal(t, Strike{Kind: Throttle, Rule: 2, Delay: 3 * time.Second}, e.Decide(start, m), "the first that strikes, and all latencies")
 	require.Equal(t, map[Kind]int{Latency: 4, Throttle: 1, Error: 1}, e.Struck())

@@ -113,7 +113,7 @@ func (r *Rule) set(key, value string) error {
 		return duration(key, value, &r.For)
 	default:
 		k, _ := kindOf(r.Kind)
-		words := append(wordsOf(k.what), "p", "nth", "count", "every", "after", "for")
+		words := append(wordsOf(k.moment), "p", "nth", "count", "every", "after", "for")
 		return fmt.Errorf("%q is not known: %s takes %s", key, r.Kind, strings.Join(words, ", "))
 	}
 	return nil

@@ -44,26 +44,26 @@ const (
 	LambdaLimit Kind = "lambda-limit"
 )
 
-// What is the kind of a moment.
-type What string
+// MomentKind is the kind of a moment.
+type MomentKind string
 
 // The kinds of moments.
 const (
-	Call      What = "call"      // a call is about to be performed
-	Delivery  What = "delivery"  // an event is about to be delivered to a rule's target
-	Step      What = "step"      // an execution entered a state
-	Cluster   What = "cluster"   // a periodic moment of a cluster with an API server
-	Instances What = "instances" // a periodic moment of an instance
-	Update    What = "update"    // EKS is about to replace the servers of a control plane
-	Boot      What = "boot"      // a kubelet is about to register its node
-	Launch    What = "launch"    // EC2 is about to launch an instance of a group
-	Invoke    What = "invoke"    // Lambda is about to run a function
+	Call      MomentKind = "call"      // a call is about to be performed
+	Delivery  MomentKind = "delivery"  // an event is about to be delivered to a rule's target
+	Step      MomentKind = "step"      // an execution entered a state
+	Cluster   MomentKind = "cluster"   // a periodic moment of a cluster with an API server
+	Instances MomentKind = "instances" // a periodic moment of an instance
+	Update    MomentKind = "update"    // EKS is about to replace the servers of a control plane
+	Boot      MomentKind = "boot"      // a kubelet is about to register its node
+	Launch    MomentKind = "launch"    // EC2 is about to launch an instance of a group
+	Invoke    MomentKind = "invoke"    // Lambda is about to run a function
 )
 
 // kind describes a kind of fault.
 type kind struct {
-	name Kind
-	what What
+	name   Kind
+	moment MomentKind
 	// value is the type of the kind's own value, as in latency=2s: "duration", "code", "reason", "number", "conflict" or
 	// empty. def is the default.
 	value, def string
@@ -71,22 +71,22 @@ type kind struct {
 }
 
 var kinds = []kind{
-	{name: Throttle, what: Call},
-	{name: Error, what: Call, value: "code", def: "InternalFailure"},
-	{name: Latency, what: Call, value: "duration", needed: true},
-	{name: Conflict, what: Call, value: "conflict", def: "409"},
-	{name: CrashBefore, what: Call, value: "number"},
-	{name: CrashAfter, what: Call, value: "number"},
-	{name: Drop, what: Delivery},
-	{name: Duplicate, what: Delivery},
-	{name: Reorder, what: Delivery, value: "duration", def: "2s"},
-	{name: Kill, what: Step},
-	{name: APIServerDown, what: Cluster, value: "duration", def: "30s"},
-	{name: InstanceLost, what: Instances},
-	{name: UpdateFails, what: Update, value: "reason", def: "Unknown"},
-	{name: KubeletVersion, what: Boot, value: "reason", needed: true},
-	{name: LaunchFails, what: Launch, value: "reason", def: "InsufficientInstanceCapacity"},
-	{name: LambdaLimit, what: Invoke},
+	{name: Throttle, moment: Call},
+	{name: Error, moment: Call, value: "code", def: "InternalFailure"},
+	{name: Latency, moment: Call, value: "duration", needed: true},
+	{name: Conflict, moment: Call, value: "conflict", def: "409"},
+	{name: CrashBefore, moment: Call, value: "number"},
+	{name: CrashAfter, moment: Call, value: "number"},
+	{name: Drop, moment: Delivery},
+	{name: Duplicate, moment: Delivery},
+	{name: Reorder, moment: Delivery, value: "duration", def: "2s"},
+	{name: Kill, moment: Step},
+	{name: APIServerDown, moment: Cluster, value: "duration", def: "30s"},
+	{name: InstanceLost, moment: Instances},
+	{name: UpdateFails, moment: Update, value: "reason", def: "Unknown"},
+	{name: KubeletVersion, moment: Boot, value: "reason", needed: true},
+	{name: LaunchFails, moment: Launch, value: "reason", def: "InsufficientInstanceCapacity"},
+	{name: LambdaLimit, moment: Invoke},
 }
 
 // Kinds returns all kinds of faults.
@@ -144,7 +144,7 @@ type Rule struct {
 
 // Moment is a point at which a fault may occur. Unknown and inapplicable fields are empty.
 type Moment struct {
-	What                                                                                   What
+	Kind                                                                                   MomentKind
 	Service, Action, Caller, Stack, Cluster, Event, Target, Machine, State, Pool, Function string
 	// Number of a call within its function's invocation, from 1; 0 if no function calls.
 	Number int
@@ -168,29 +168,29 @@ type Strike struct {
 // fields are the conditions by their words, with the moments that have them.
 var fields = []struct {
 	word   string
-	of     []What
+	of     []MomentKind
 	rule   func(*Rule) *string
 	moment func(Moment) string
 }{
-	{"service", []What{Call}, func(r *Rule) *string { return &r.Service }, func(m Moment) string { return m.Service }},
-	{"action", []What{Call, Update}, func(r *Rule) *string { return &r.Action }, func(m Moment) string { return m.Action }},
-	{"caller", []What{Call}, func(r *Rule) *string { return &r.Caller }, func(m Moment) string { return m.Caller }},
-	{"stack", []What{Call, Delivery}, func(r *Rule) *string { return &r.Stack }, func(m Moment) string { return m.Stack }},
-	{"cluster", []What{Call, Delivery, Step, Cluster, Instances, Update, Boot, Launch}, func(r *Rule) *string {
+	{"service", []MomentKind{Call}, func(r *Rule) *string { return &r.Service }, func(m Moment) string { return m.Service }},
+	{"action", []MomentKind{Call, Update}, func(r *Rule) *string { return &r.Action }, func(m Moment) string { return m.Action }},
+	{"caller", []MomentKind{Call}, func(r *Rule) *string { return &r.Caller }, func(m Moment) string { return m.Caller }},
+	{"stack", []MomentKind{Call, Delivery}, func(r *Rule) *string { return &r.Stack }, func(m Moment) string { return m.Stack }},
+	{"cluster", []MomentKind{Call, Delivery, Step, Cluster, Instances, Update, Boot, Launch}, func(r *Rule) *string {
 		return &r.Cluster
 	}, func(m Moment) string { return m.Cluster }},
-	{"event", []What{Delivery}, func(r *Rule) *string { return &r.Event }, func(m Moment) string { return m.Event }},
-	{"rule", []What{Delivery}, func(r *Rule) *string { return &r.Target }, func(m Moment) string { return m.Target }},
-	{"machine", []What{Step}, func(r *Rule) *string { return &r.Machine }, func(m Moment) string { return m.Machine }},
-	{"state", []What{Step}, func(r *Rule) *string { return &r.State }, func(m Moment) string { return m.State }},
-	{"pool", []What{Instances, Boot, Launch}, func(r *Rule) *string { return &r.Pool }, func(m Moment) string { return m.Pool }},
-	{"function", []What{Invoke}, func(r *Rule) *string { return &r.Function }, func(m Moment) string { return m.Function }},
+	{"event", []MomentKind{Delivery}, func(r *Rule) *string { return &r.Event }, func(m Moment) string { return m.Event }},
+	{"rule", []MomentKind{Delivery}, func(r *Rule) *string { return &r.Target }, func(m Moment) string { return m.Target }},
+	{"machine", []MomentKind{Step}, func(r *Rule) *string { return &r.Machine }, func(m Moment) string { return m.Machine }},
+	{"state", []MomentKind{Step}, func(r *Rule) *string { return &r.State }, func(m Moment) string { return m.State }},
+	{"pool", []MomentKind{Instances, Boot, Launch}, func(r *Rule) *string { return &r.Pool }, func(m Moment) string { return m.Pool }},
+	{"function", []MomentKind{Invoke}, func(r *Rule) *string { return &r.Function }, func(m Moment) string { return m.Function }},
 }
 
 // matches reports whether a rule's conditions match a moment. It ignores chances and counts.
 func (r *Rule) matches(m Moment) bool {
 	k, ok := kindOf(r.Kind)
-	if !ok || k.what != m.What || r.Kind == Conflict && !m.Conditional {
+	if !ok || k.moment != m.Kind || r.Kind == Conflict && !m.Conditional {
 		return false
 	}
 	if crash := r.Kind == CrashBefore || r.Kind == CrashAfter; crash && (m.Number == 0 || r.Call != 0 && r.Call != m.Number) {
@@ -237,8 +237,8 @@ func (r Rule) check() error {
 		return fmt.Errorf("%q is no kind of fault: one of %s", r.Kind, join(Kinds()))
 	}
 	for _, f := range fields {
-		if *f.rule(&r) != "" && !slices.Contains(f.of, k.what) {
-			return fmt.Errorf("%s befalls a %s, which has no %s: it has %s", r.Kind, k.what, f.word, strings.Join(wordsOf(k.what), ", "))
+		if *f.rule(&r) != "" && !slices.Contains(f.of, k.moment) {
+			return fmt.Errorf("%s befalls a %s, which has no %s: it has %s", r.Kind, k.moment, f.word, strings.Join(wordsOf(k.moment), ", "))
 		}
 	}
 	switch {
@@ -269,7 +269,7 @@ func (r Rule) check() error {
 // example is a value for the kind that has no default.
 const example = "v1.33.9-eks-0e3cf2b"
 
-func wordsOf(w What) (words []string) {
+func wordsOf(w MomentKind) (words []string) {
 	for _, f := range fields {
 		if slices.Contains(f.of, w) {
 			words = append(words, f.word)

@@ -147,7 +147,7 @@ func (b *Bus) deliveries(e Event, to string) []time.Duration {
 	}
 	var late time.Duration
 	if fate == Delivered {
-		strike := b.account.faults().Decide(faults.Moment{What: faults.Delivery, Event: e.DetailType, Target: to, Stack: stackOf(e)})
+		strike := b.account.faults().Decide(faults.Moment{Kind: faults.Delivery, Event: e.DetailType, Target: to, Stack: stackOf(e)})
 		switch strike.Kind {
 		case faults.Drop:
 			fate = Lost

@@ -87,7 +87,7 @@ func (w *world) scheduleRollouts(stop, done chan struct{}) {
 			} else {
 				tickAt = tickAt.Add(backoff.SweepPeriod)
 			}
-			switch w.engine.Decide(w.now(), faults.Moment{What: faults.Delivery, Event: "Scheduled Event", Target: "rollout"}).Kind {
+			switch w.engine.Decide(w.now(), faults.Moment{Kind: faults.Delivery, Event: "Scheduled Event", Target: "rollout"}).Kind {
 			case faults.Drop:
 				continue
 			case faults.Duplicate:

@@ -78,7 +78,7 @@ func (w *world) injectFaults(stop, done chan struct{}) {
 		now := w.now()
 		for _, i := range w.EC2.Living() {
 			cluster, stack := clusterOf(i.Tags["aws:autoscaling:groupName"])
-			m := faults.Moment{What: faults.Instances, Cluster: cluster, Pool: strings.TrimPrefix(stack, names.PoolPrefix)}
+			m := faults.Moment{Kind: faults.Instances, Cluster: cluster, Pool: strings.TrimPrefix(stack, names.PoolPrefix)}
 			if cluster != "" && w.engine.Decide(now, m).Kind == faults.InstanceLost {
 				w.record("instance %s of %s is lost", i.ID, i.Tags["aws:autoscaling:groupName"])
 				w.observed.Lock()
@@ -92,7 +92,7 @@ func (w *world) injectFaults(stop, done chan struct{}) {
 			if api == nil {
 				continue
 			}
-			if strike := w.engine.Decide(now, faults.Moment{What: faults.Cluster, Cluster: cluster}); strike.Kind == faults.APIServerDown {
+			if strike := w.engine.Decide(now, faults.Moment{Kind: faults.Cluster, Cluster: cluster}); strike.Kind == faults.APIServerDown {
 				w.record("the API server of %s is down for %s", cluster, strike.Delay)
 				api.Down(strike.Delay)
 			}

@@ -310,7 +310,7 @@ func (w *world) sweep(stop, done chan struct{}) {
 			if sweepAt = sweepAt.Add(backoff.SweepPeriod); w.removed {
 				continue
 			}
-			switch w.engine.Decide(w.now(), faults.Moment{What: faults.Delivery, Event: "Scheduled Event", Target: "sweep"}).Kind {
+			switch w.engine.Decide(w.now(), faults.Moment{Kind: faults.Delivery, Event: "Scheduled Event", Target: "sweep"}).Kind {
 			case faults.Drop:
 				continue
 			case faults.Duplicate:
