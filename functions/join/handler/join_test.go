@@ -22,30 +22,68 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-func TestJoin(t *testing.T) {
-	const (
-		rolling = `{"cluster":"demo","pool":"workers"}`
-		pauses  = `{"cluster":"demo","pool":"workers","update":{"strategy":"RollingUpdate","pauseSeconds":600}}`
-		refresh = `{"cluster":"demo","pool":"workers","update":{"strategy":"InstanceRefresh","pauseSeconds":600}}`
-		demands = `{"cluster":"demo","pool":"workers","readiness":{"labels":{"gpu":"up"},"conditions":["DriverReady"]}}`
-	)
-	failing := func(w *world) { w.registers = never }
-	second := func(w *world) {
-		failing(w)
-		w.status.Status.SetNode(status.Node{Instance: "i-first", Pool: "workers", State: status.NodeNotJoined}, time.Now())
+// Metadata of hooks.
+const (
+	rolling = `{"cluster":"demo","pool":"workers"}`
+	pauses  = `{"cluster":"demo","pool":"workers","update":{"strategy":"RollingUpdate","pauseSeconds":600}}`
+	refresh = `{"cluster":"demo","pool":"workers","update":{"strategy":"InstanceRefresh","pauseSeconds":600}}`
+	demands = `{"cluster":"demo","pool":"workers","readiness":{"labels":{"gpu":"up"},"conditions":["DriverReady"]}}`
+)
+
+// joinCase is an instance that joins, and what the machine does.
+type joinCase struct {
+	pool    string
+	world   func(*world)
+	outcome events.JoinOutcome
+	message string
+	// result of the hook, and when; the signals sent; the instance's state in the status at the end.
+	result   pool.HookResult
+	ended    time.Duration
+	signals  []signal
+	recorded status.NodeState
+}
+
+// requireJoins runs the machine for each case.
+func requireJoins(t *testing.T, cases map[string]joinCase) {
+	t.Helper()
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				c.world(w)
+				got := w.run(c.pool)
+				require.Equal(t, c.outcome, got.Outcome)
+				require.Contains(t, got.Message, c.message)
+				require.Equal(t, c.result, w.result)
+				soon := func(want, got time.Duration) {
+					require.GreaterOrEqual(t, got, want)
+					require.LessOrEqual(t, got, want+want/30+3*time.Second, "changes are noticed at most 3 %% late")
+				}
+				soon(c.ended, w.ended)
+				require.Len(t, w.signals, len(c.signals))
+				for i, want := range c.signals {
+					require.Equal(t, want.success, w.signals[i].success)
+					soon(want.after, w.signals[i].after)
+				}
+				recorded := status.NodeState("")
+				if w.status != nil {
+					if i := slices.IndexFunc(w.status.Status.Nodes, func(n status.Node) bool { return n.Instance == "i-new" }); i >= 0 {
+						recorded = w.status.Status.Nodes[i].State
+						require.Contains(t, w.status.Status.Nodes[i].Message, strings.TrimSuffix(c.message, "; it counts when"))
+					}
+				}
+				require.Equal(t, c.recorded, recorded)
+			})
+		})
 	}
-	tooNew := func(w *world) { second(w); w.registers, w.kubelet = 0, "v1.37.0" }
-	for name, c := range map[string]struct {
-		pool    string
-		world   func(*world)
-		outcome events.JoinOutcome
-		message string
-		// result of the hook, and when; the signals sent; the instance's state in the status at the end.
-		result   pool.HookResult
-		ended    time.Duration
-		signals  []signal
-		recorded status.NodeState
-	}{
+}
+
+// failing is a world whose node never registers.
+func failing(w *world) { w.registers = never }
+
+// TestJoin is about the hook: when the node is usable, and when it never is.
+func TestJoin(t *testing.T) {
+	requireJoins(t, map[string]joinCase{
 		"Ready at once": {
 			pool: rolling, world: func(*world) {}, outcome: events.JoinReady, message: "node n1 is Ready (v1.36.3)", result: pool.Continue,
 			signals: []signal{{true, 0 * time.Second}},
@@ -101,204 +139,6 @@ func TestJoin(t *testing.T) {
 			outcome: events.JoinAbandoned, message: "its condition DriverReady, which its pool waits for, is not True", result: pool.Abandon,
 			ended: 14 * time.Minute, recorded: status.NodeNotJoined,
 		},
-		"a drain of seconds delays the signal, not the hook": {
-			pool: rolling, world: func(w *world) {
-				w.leaving["i-old"] = 30 * time.Second
-			}, outcome: events.JoinReady, message: "in service", result: pool.Continue, signals: []signal{{true, 30 * time.Second}},
-		},
-		"a drain of minutes": {
-			pool: rolling, world: func(w *world) {
-				w.leaving["i-old"] = 20 * time.Minute
-			}, outcome: events.JoinReady, message: "in service", result: pool.Continue, signals: []signal{{true, 20 * time.Minute}},
-		},
-		"a drain that CloudFormation waits for before it waits for signals": {
-			pool: rolling, world: func(w *world) { w.leaving["i-old"] = 3 * time.Hour },
-			outcome: events.JoinReady, message: "in service", result: pool.Continue, signals: []signal{{true, 3 * time.Hour}},
-		},
-		"a drain after the update was rolled back: no signal": {
-			pool: rolling, world: func(w *world) {
-				w.leaving["i-old"] = 3 * time.Hour
-				w.after(time.Hour, func() { w.stack = "UPDATE_ROLLBACK_COMPLETE" })
-			},
-			outcome: events.JoinReady, message: "not signalled: the instance is in service; its signal waits until i-old has been drained",
-			result: pool.Continue,
-		},
-		"the node stops being Ready before its signal": {
-			pool: pauses, world: func(w *world) {
-				w.old, w.unwell, w.well = []string{"i-old"}, 5*time.Minute, 20*time.Minute
-			}, outcome: events.JoinReady, message: "in service", result: pool.Continue, signals: []signal{{true, 20*time.Minute + 200*time.Second}},
-		},
-		"the node stops being Ready forever: no signal": {
-			pool: rolling, world: func(w *world) {
-				w.leaving["i-old"], w.unwell, w.well = 2*time.Minute, time.Minute, never
-			},
-			outcome: events.JoinReady, message: "its signal waits until it is Ready again: node n1 is not Ready: no network",
-			result: pool.Continue,
-		},
-		"the cluster is unreachable before the signal": {
-			pool: pauses, world: func(w *world) {
-				w.old = []string{"i-old"}
-				w.after(time.Minute, func() { w.away = 30 * time.Minute })
-			}, outcome: events.JoinReady, message: "in service", result: pool.Continue, signals: []signal{{true, 30*time.Minute + 200*time.Second}},
-		},
-		"another node of the pool is being drained": {
-			pool: rolling, world: func(w *world) {
-				w.old, w.drained = []string{"i-old"}, 15*time.Minute
-			}, outcome: events.JoinReady, message: "in service", result: pool.Continue, signals: []signal{{true, 15 * time.Minute}},
-		},
-		"the node of a deleted instance does not count": {
-			pool: rolling, world: func(w *world) { w.drained = never }, outcome: events.JoinReady, message: "is Ready", result: pool.Continue,
-			signals: []signal{{true, 0}},
-		},
-		"the pool's pause": {
-			pool: pauses, world: func(w *world) {
-				w.old = []string{"i-old"}
-			}, outcome: events.JoinReady, message: "in service", result: pool.Continue, signals: []signal{{true, 600 * time.Second}},
-		},
-		"no pause after the last batch": {
-			pool: pauses, world: func(*world) {}, outcome: events.JoinReady, message: "is Ready", result: pool.Continue,
-			signals: []signal{{true, 0 * time.Second}},
-		},
-		"a drain, then the pause": {
-			pool: pauses, world: func(w *world) {
-				w.old, w.leaving["i-old2"] = []string{"i-old"}, 4*time.Minute
-			}, outcome: events.JoinReady, message: "in service", result: pool.Continue, signals: []signal{{true, 840 * time.Second}},
-		},
-		"an autoscaler adds an instance that the update does not wait for": {
-			pool: rolling, world: func(w *world) {
-				w.old, w.fellows, w.desired, w.min = []string{"i-old", "i-old2"}, 2, 5, 4
-				w.after(10*time.Minute, func() { w.old, w.leaving["i-old2"] = w.old[:1], 12*time.Minute })
-			}, outcome: events.JoinReady, message: "in service", result: pool.Continue, signals: []signal{{true, 12 * time.Minute}},
-		},
-		"an autoscaler adds an instance, and the update takes hours": {
-			pool: rolling, world: func(w *world) {
-				w.old, w.fellows, w.desired, w.min = []string{"i-old"}, 2, 5, 4
-				w.leaving["i-old2"] = 5 * time.Hour
-				w.after(5*time.Hour, func() { w.stack, w.old = "UPDATE_COMPLETE", nil })
-			}, outcome: events.JoinReady, message: "in service", result: pool.Continue, signals: []signal{{true, 5 * time.Hour}},
-		},
-		"an autoscaler adds an instance, and the update waits for this one": {
-			pool: rolling, world: func(w *world) {
-				w.old, w.fellows, w.desired, w.min = []string{"i-old", "i-old2"}, 2, 5, 4
-			}, outcome: events.JoinReady, message: "in service", result: pool.Continue, signals: []signal{{true, 10 * time.Minute}},
-		},
-		"an autoscaler adds an instance that the update waits for": {
-			pool: rolling, world: func(w *world) { w.old, w.fellows, w.desired, w.min = []string{"i-old", "i-old2"}, 1, 5, 4 },
-			outcome: events.JoinReady, message: "is Ready", result: pool.Continue, signals: []signal{{true, 0}},
-		},
-		"an autoscaler added instances before the update": {
-			pool: rolling, world: func(w *world) { w.old, w.fellows, w.desired, w.min = []string{"i-old", "i-old2"}, 2, 6, 5 },
-			outcome: events.JoinReady, message: "is Ready", result: pool.Continue, signals: []signal{{true, 0}},
-		},
-		"an autoscaler adds instances without an update": {
-			pool: rolling, world: func(w *world) {
-				w.old, w.fellows, w.desired, w.min, w.stack = []string{"i-old"}, 4, 6, 1, "UPDATE_COMPLETE"
-			},
-			outcome: events.JoinReady, message: "is Ready", result: pool.Continue, signals: []signal{{true, 0}},
-		},
-		"a node of an earlier batch stops being Ready": {
-			pool: rolling, world: func(w *world) {
-				w.old, w.fellows, w.ill = []string{"i-old"}, 3, 7*time.Minute
-			}, outcome: events.JoinReady, message: "in service", result: pool.Continue, signals: []signal{{true, 7 * time.Minute}},
-		},
-		"a node of an earlier batch stops being Ready until the rollback": {
-			pool: rolling, world: func(w *world) {
-				w.old, w.fellows, w.ill = []string{"i-old"}, 1, never
-				w.after(time.Hour, func() { w.stack = "UPDATE_ROLLBACK_COMPLETE" })
-			}, outcome: events.JoinReady, message: "not signalled", result: pool.Continue,
-		},
-		"a node of an earlier batch no longer exists": {
-			pool: rolling, world: func(w *world) {
-				w.old, w.fellows, w.ill = []string{"i-old"}, 1, -1
-			}, outcome: events.JoinReady, message: "is Ready", result: pool.Continue, signals: []signal{{true, 0}},
-		},
-		"a node of an earlier batch stops being Ready after the last batch": {
-			pool: rolling, world: func(w *world) { w.fellows, w.ill = 1, never }, outcome: events.JoinReady, message: "is Ready",
-			result: pool.Continue, signals: []signal{{true, 0}},
-		},
-		"an autoscaler adds an instance, and another launches": {
-			pool: rolling, world: func(w *world) {
-				w.old, w.fellows, w.desired, w.min, w.comes, w.comesOf = []string{"i-old", "i-old2"}, 1, 5, 4, 6*time.Minute, "2"
-			}, outcome: events.JoinReady, message: "in service", result: pool.Continue, signals: []signal{{true, 6 * time.Minute}},
-		},
-		"the other instance does not join": {
-			pool: rolling, world: func(w *world) {
-				w.old, w.fellows, w.desired, w.min, w.comes, w.comesOf = []string{"i-old", "i-old2"}, 1, 5, 4, never, "2"
-				w.after(14*time.Minute, func() {
-					w.status.Status.SetNode(status.Node{Instance: "i-came", Pool: "workers", State: status.NodeNotJoined, Template: "2"}, time.Now())
-				})
-			}, outcome: events.JoinReady, message: "in service", result: pool.Continue, signals: []signal{{true, 14 * time.Minute}},
-		},
-		"the other instance replaces one that did not join": {
-			pool: rolling, world: func(w *world) {
-				w.old, w.fellows, w.desired, w.min, w.comes, w.comesOf = []string{"i-old", "i-old2"}, 1, 5, 4, never, "2"
-				w.status.Status.SetNode(status.Node{Instance: "i-came", Pool: "workers", State: status.NodeNotJoined, Template: "2"},
-					time.Now().Add(-18*time.Minute))
-			}, outcome: events.JoinReady, message: "is Ready", result: pool.Continue, signals: []signal{{true, 0}},
-		},
-		"instances that did not join were of another pool, or long ago, or have joined": {
-			pool: rolling, world: func(w *world) {
-				w.old, w.fellows, w.desired, w.min, w.comes, w.comesOf = []string{"i-old", "i-old2"}, 1, 5, 4, 6*time.Minute, "2"
-				w.status.Status.SetNode(status.Node{Instance: "i-a", Pool: "other", State: status.NodeNotJoined, Template: "2"}, time.Now())
-				w.status.Status.SetNode(status.Node{
-					Instance: "i-b", Pool: "workers", State: status.NodeNotJoined, Template: "2",
-				}, time.Now().Add(-20*time.Minute))
-				w.status.Status.SetNode(status.Node{Instance: "i-c", Pool: "workers", State: status.NodeDraining, Template: "2"}, time.Now())
-			}, outcome: events.JoinReady, message: "in service", result: pool.Continue, signals: []signal{{true, 6 * time.Minute}},
-		},
-		"an instance that did not join has not failed the update yet": {
-			pool: rolling, world: func(w *world) {
-				w.old, w.fellows, w.desired, w.min, w.comes, w.comesOf = []string{"i-old", "i-old2"}, 1, 5, 4, 10*time.Minute, "2"
-				for _, id := range []string{"i-came", "i-coming"} {
-					w.status.Status.SetNode(status.Node{Instance: id, Pool: "workers", State: status.NodeNotJoined, Template: "2"}, time.Now())
-				}
-			}, outcome: events.JoinReady, message: "in service", result: pool.Continue, signals: []signal{{true, 10 * time.Minute}},
-		},
-		"an instance of the old launch template is launching": {
-			pool: rolling, world: func(w *world) {
-				w.old, w.fellows, w.desired, w.min, w.comes, w.comesOf = []string{"i-old"}, 1, 5, 4, never, "1"
-			}, outcome: events.JoinReady, message: "is Ready", result: pool.Continue, signals: []signal{{true, 0}},
-		},
-		"the update replaces the instance: no signal": {
-			pool: rolling, world: func(w *world) {
-				w.template = "3"
-			}, outcome: events.JoinReady, message: "the update will replace it too, so it sends no signal", result: pool.Continue,
-		},
-		"an instance refresh holds the hook": {
-			pool: refresh, world: func(w *world) {
-				w.old, w.leaving["i-old2"] = []string{"i-old"}, 3*time.Hour
-			},
-			outcome: events.JoinReady, message: "is Ready", result: pool.Continue, ended: 3*time.Hour + 10*time.Minute,
-			signals: []signal{{true, 3*time.Hour + 10*time.Minute}},
-		},
-		"an instance refresh has no batch left if only leaving nodes are outdated": {
-			pool: refresh, world: func(w *world) {
-				w.template, w.fellows, w.leaving["i-old"] = "2", 1, never
-			}, outcome: events.JoinReady, message: "is Ready", result: pool.Continue, signals: []signal{{true, 0}},
-		},
-		"an instance refresh holds the hook while another outdated node is in service": {
-			pool: refresh, world: func(w *world) {
-				w.template, w.fellows, w.old, w.leaving["i-old2"] = "2", 1, []string{"i-old"}, 3*time.Hour
-			},
-			outcome: events.JoinReady, message: "is Ready", result: pool.Continue, ended: 3*time.Hour + 10*time.Minute,
-			signals: []signal{{true, 3*time.Hour + 10*time.Minute}},
-		},
-		"an instance refresh holds the hook of an instance that is outdated itself": {
-			pool: refresh, world: func(w *world) {
-				w.template, w.leaving["i-old"] = "3", time.Hour
-			}, outcome: events.JoinReady, message: "is Ready", result: pool.Continue, ended: time.Hour, signals: []signal{{true, time.Hour}},
-		},
-		"an instance refresh that changes no template holds the hook": {
-			pool: refresh, world: func(w *world) {
-				w.template, w.leavingOf, w.leaving["i-old"] = "2", "2", time.Hour
-			}, outcome: events.JoinReady, message: "is Ready", result: pool.Continue, ended: time.Hour, signals: []signal{{true, time.Hour}},
-		},
-		"an instance refresh holds the hook for at most a day": {
-			pool: refresh, world: func(w *world) {
-				w.leaving["i-old"] = never
-			}, outcome: events.JoinReady, message: "its launch hook waits until i-old has been drained", result: pool.Continue,
-			ended: 24 * time.Hour, signals: []signal{{true, 24 * time.Hour}},
-		},
 		"the API server is unreachable for ten minutes": {
 			pool: rolling, world: func(w *world) {
 				w.away = 10 * time.Minute
@@ -347,179 +187,7 @@ func TestJoin(t *testing.T) {
 			w.state = pool.PendingProceed
 			w.after(950*time.Millisecond, func() { w.state = pool.InService })
 		}, outcome: events.JoinReady, message: "in service", signals: []signal{{true, time.Second}}},
-		"the second fails the update": {
-			pool: rolling, world: second, outcome: events.JoinAbandoned, message: "has not registered", result: pool.Abandon,
-			ended: 14 * time.Minute, signals: []signal{
-				{false, 840 * time.Second},
-			},
-			recorded: status.NodeNotJoined,
-		},
-		"the second of the new version fails the update": {
-			pool: rolling, world: func(w *world) {
-				second(w)
-				w.template = "2"
-			},
-			outcome: events.JoinAbandoned, message: "has not registered", result: pool.Abandon, ended: 14 * time.Minute,
-			signals: []signal{{false, 840 * time.Second}}, recorded: status.NodeNotJoined,
-		},
-		"the second of the old version does not fail the update": {pool: rolling, world: func(w *world) {
-			second(w)
-			w.template = "3"
-		}, outcome: events.JoinAbandoned, message: "has not", result: pool.Abandon, ended: 14 * time.Minute, recorded: status.NodeNotJoined},
-		"the first was of the old version": {
-			pool: rolling, world: func(w *world) {
-				failing(w)
-				w.status.Status.SetNode(status.Node{Instance: "i-first", Pool: "workers", State: status.NodeNotJoined, Template: "1"}, time.Now())
-			}, outcome: events.JoinAbandoned, message: "has not", result: pool.Abandon, ended: 14 * time.Minute, recorded: status.NodeNotJoined,
-		},
-		"the second does not fail a rollback": {pool: rolling, world: func(w *world) {
-			second(w)
-			w.stack = "UPDATE_ROLLBACK_IN_PROGRESS"
-		}, outcome: events.JoinAbandoned, message: "has not", result: pool.Abandon, ended: 14 * time.Minute, recorded: status.NodeNotJoined},
-		"the second fails nothing without a change": {pool: rolling, world: func(w *world) {
-			second(w)
-			w.status.Status.Phase = status.Ready
-		}, outcome: events.JoinAbandoned, message: "has not", result: pool.Abandon, ended: 14 * time.Minute, recorded: status.NodeNotJoined},
-		"one of another pool, or of an earlier update, does not count": {
-			pool: rolling, world: func(w *world) {
-				failing(w)
-				w.status.Status.SetNode(status.Node{Instance: "i-a", Pool: "other", State: status.NodeNotJoined}, time.Now())
-				w.status.Status.Execution = "arn:converge:0"
-				w.status.Status.SetNode(status.Node{Instance: "i-b", Pool: "workers", State: status.NodeNotJoined}, time.Now())
-				w.status.Status.Execution = "arn:converge:1"
-			}, outcome: events.JoinAbandoned, message: "has not", result: pool.Abandon, ended: 14 * time.Minute, recorded: status.NodeNotJoined,
-		},
-		"the failure waits for the drains of its batch": {
-			pool: rolling, world: func(w *world) {
-				second(w)
-				w.leaving["i-old"] = 30 * time.Minute
-			},
-			outcome: events.JoinAbandoned, message: "has not registered", result: pool.Abandon, ended: 30 * time.Minute,
-			signals: []signal{{false, 30 * time.Minute}}, recorded: status.NodeNotJoined,
-		},
-		"the failure waits for drains from the start": {
-			pool: rolling, world: func(w *world) {
-				tooNew(w)
-				w.leaving["i-old"] = 20 * time.Minute
-			},
-			outcome: events.JoinAbandoned, message: "newer than the control plane", result: pool.Abandon, ended: 20 * time.Minute,
-			signals: []signal{{false, 20 * time.Minute}}, recorded: status.NodeNotJoined,
-		},
-		"the failure waits for drains of other nodes": {
-			pool: rolling, world: func(w *world) {
-				tooNew(w)
-				w.old, w.drained = []string{"i-old"}, 20*time.Minute
-			},
-			outcome: events.JoinAbandoned, message: "newer than the control plane", result: pool.Abandon, ended: 20 * time.Minute,
-			signals: []signal{{false, 20 * time.Minute}}, recorded: status.NodeNotJoined,
-		},
-		"the failure waits at most until the signal limit": {
-			pool: rolling, world: func(w *world) {
-				tooNew(w)
-				w.leaving["i-old"] = 3 * time.Hour
-			},
-			outcome: events.JoinAbandoned, message: "newer than the control plane", result: pool.Abandon, ended: 74 * time.Minute,
-			signals: []signal{{false, 74 * time.Minute}}, recorded: status.NodeNotJoined,
-		},
-		"the failure stops waiting after a rollback began": {
-			pool: rolling, world: func(w *world) {
-				tooNew(w)
-				w.leaving["i-old"] = 3 * time.Hour
-				w.after(20*time.Minute, func() { w.stack = "UPDATE_ROLLBACK_IN_PROGRESS" })
-			},
-			outcome: events.JoinAbandoned, message: "newer than the control plane", result: pool.Abandon, ended: 20 * time.Minute,
-			recorded: status.NodeNotJoined,
-		},
-		"the failure stops waiting after the change ended": {
-			pool: rolling, world: func(w *world) {
-				tooNew(w)
-				w.leaving["i-old"] = 3 * time.Hour
-				w.after(20*time.Minute, func() { w.status.Status.Phase = status.Failed })
-			},
-			outcome: events.JoinAbandoned, message: "newer than the control plane", result: pool.Abandon, ended: 20 * time.Minute,
-			recorded: status.NodeNotJoined,
-		},
-		"the instance joins during the wait": {
-			pool: rolling, world: func(w *world) {
-				second(w)
-				w.registers, w.ready, w.leaving["i-old"] = 20*time.Minute, 25*time.Minute, 40*time.Minute
-			},
-			outcome: events.JoinReady, message: "in service", result: pool.Continue, ended: 25 * time.Minute,
-			signals: []signal{{true, 40 * time.Minute}},
-		},
-		"the failure waits while the cluster is unreachable": {
-			pool: rolling, world: func(w *world) {
-				second(w)
-				w.leaving["i-old"] = 30 * time.Minute
-				w.after(20*time.Minute, func() { w.away = 50 * time.Minute })
-			},
-			outcome: events.JoinAbandoned, message: "has not registered", result: pool.Abandon, ended: 50 * time.Minute,
-			signals: []signal{{false, 50 * time.Minute}}, recorded: status.NodeNotJoined,
-		},
-		"the first is replaced during drains": {
-			pool: rolling, world: func(w *world) {
-				w.kubelet = "v1.37.0"
-				w.leaving["i-old"] = 3 * time.Hour
-			}, outcome: events.JoinAbandoned, message: "newer than the control plane", result: pool.Abandon, recorded: status.NodeNotJoined,
-		},
-		"one of the old version is replaced during drains": {
-			pool: rolling, world: func(w *world) {
-				tooNew(w)
-				w.template = "3"
-				w.leaving["i-old"] = 3 * time.Hour
-			}, outcome: events.JoinAbandoned, message: "newer than the control plane", result: pool.Abandon, recorded: status.NodeNotJoined,
-		},
-		"a new pool has no nodes to wait for": {
-			pool: rolling, world: func(w *world) {
-				tooNew(w)
-				w.stack = "CREATE_IN_PROGRESS"
-				w.leaving["i-first"] = 3 * time.Hour
-			},
-			outcome: events.JoinAbandoned, message: "newer than the control plane", result: pool.Abandon, signals: []signal{{false, 0}},
-			recorded: status.NodeNotJoined,
-		},
-		"an instance refresh ignores the signal": {
-			pool: refresh, world: func(w *world) {
-				tooNew(w)
-				w.leaving["i-old"] = 3 * time.Hour
-			},
-			outcome: events.JoinAbandoned, message: "newer than the control plane", result: pool.Abandon, signals: []signal{{false, 0}},
-			recorded: status.NodeNotJoined,
-		},
-		"a cluster without a status gets none": {pool: rolling, world: func(w *world) {
-			failing(w)
-			w.status = nil
-		}, outcome: events.JoinAbandoned, message: "has not", result: pool.Abandon, ended: 14 * time.Minute},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
-				c.world(w)
-				got := w.run(c.pool)
-				require.Equal(t, c.outcome, got.Outcome)
-				require.Contains(t, got.Message, c.message)
-				require.Equal(t, c.result, w.result)
-				soon := func(want, got time.Duration) {
-					require.GreaterOrEqual(t, got, want)
-					require.LessOrEqual(t, got, want+want/30+3*time.Second, "changes are noticed at most 3 %% late")
-				}
-				soon(c.ended, w.ended)
-				require.Len(t, w.signals, len(c.signals))
-				for i, want := range c.signals {
-					require.Equal(t, want.success, w.signals[i].success)
-					soon(want.after, w.signals[i].after)
-				}
-				recorded := status.NodeState("")
-				if w.status != nil {
-					if i := slices.IndexFunc(w.status.Status.Nodes, func(n status.Node) bool { return n.Instance == "i-new" }); i >= 0 {
-						recorded = w.status.Status.Nodes[i].State
-						require.Contains(t, w.status.Status.Nodes[i].Message, strings.TrimSuffix(c.message, "; it counts when"))
-					}
-				}
-				require.Equal(t, c.recorded, recorded)
-			})
-		})
-	}
+	})
 }
 
 // The function reads Auto Scaling less often the longer a drain takes.
