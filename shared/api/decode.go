@@ -287,7 +287,8 @@ func (d *document) structure(path *field.Path, node *yaml.Node, out reflect.Valu
 				why = "it cannot have a default"
 			}
 			if why == "" {
-				why = "unknown field" + d.insteadOf(key.Value, fields)
+				allowed := slices.DeleteFunc(slices.Clone(fields), func(f Rules) bool { return slices.Contains(rules.Without, f.Name) })
+				why = "unknown field" + d.insteadOf(key.Value, allowed)
 			}
 			d.fail(place{key.Line, key.Column}, field.Forbidden(here, why))
 			continue
