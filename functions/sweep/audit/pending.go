@@ -27,7 +27,7 @@ func deletionPending(s *status.Status) bool {
 	if s.PlannedVersion != "" {
 		return idle(s)
 	}
-	final := []string{status.ReasonDeletionProtected, status.ReasonSpecAbsent, status.ReasonExecutionEnded}
+	final := []string{status.ReasonDeletionProtected, status.ReasonSpecAbsent}
 	converged := s.Condition(status.Converged)
 	return s.Phase == status.Stopped && converged != nil && !slices.Contains(final, converged.Reason)
 }

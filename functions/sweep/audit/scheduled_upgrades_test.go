@@ -11,6 +11,7 @@ import (
 	"github.com/drover-run/drover/functions/sweep/passes"
 	"github.com/drover-run/drover/functions/sweep/sweeptest"
 	"github.com/drover-run/drover/functions/sweep/work"
+	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/preflight"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
@@ -117,7 +118,6 @@ func TestPendingSpecs(t *testing.T) {
 		"never judged":           {status: s(func(s *status.Status) { s.Conditions = nil }), wantDeletionPending: true},
 		"protected":              {status: s(because(status.ReasonDeletionProtected)), wantSpecPending: true},
 		"never there":            {status: s(because(status.ReasonSpecAbsent)), wantSpecPending: true},
-		"aborted":                {status: s(because(status.ReasonExecutionEnded)), wantSpecPending: true},
 		"refused":                {status: s(because(status.ReasonChangeRefused)), wantSpecPending: true, wantDeletionPending: true},
 		"failed to be deleted":   {status: s(func(s *status.Status) { s.PlannedVersion = "" }), wantSpecPending: true},
 		"stopped for no reason": {status: s(func(s *status.Status) {
@@ -127,6 +127,20 @@ func TestPendingSpecs(t *testing.T) {
 		require.Equal(t, test.wantSpecPending, specPending(test.status), name)
 		require.Equal(t, test.wantDeletionPending, deletionPending(test.status), name)
 	}
+}
+
+// The execution that deleted the cluster ended without a report. A spec was accepted, then an invalid one was uploaded, and deleted. No
+// execution has seen that.
+func TestDeletionIsPendingAfterAnUnreportedOne(t *testing.T) {
+	s := status.Status{Phase: status.Deleting, Execution: "x"}
+	s.FailUnreported("demo", "x", noon)
+	require.False(t, deletionPending(&s), "the deletion has retries of its own")
+	s.AcceptSpec(status.Upload{Version: "v1"}, api.SpecWarnings{}, false, noon)
+	s.RejectSpec("v2", status.ReasonSpecInvalid, "it has no pools", noon)
+	s.WithdrawSpec("it was deleted", noon)
+	require.Equal(t, status.Stopped, s.Phase)
+	require.Equal(t, status.ReasonExecutionEnded, s.Condition(status.Converged).Reason)
+	require.True(t, deletionPending(&s))
 }
 
 func TestAuditStartsOverdueUpgrades(t *testing.T) {
