@@ -65,7 +65,7 @@ func (d *droverRun) Next(now time.Time) (start []*cluster, done bool, err error)
 		if c.started.IsZero() {
 			continue
 		}
-		before, sick := f.Attempt, f.NotReady
+		before, notReady := f.Attempt, f.NotReady
 		state := rollout.AttemptBegun
 		if !now.Before(c.ready()) {
 			state, f.Deployed = rollout.AttemptDone, d.to
@@ -74,7 +74,7 @@ func (d *droverRun) Next(now time.Time) (start []*cluster, done bool, err error)
 		if c.broken(d.bad, now) {
 			f.NotReady = f.Nodes
 		}
-		d.changed = d.changed || before == nil || *before != *f.Attempt || sick != f.NotReady
+		d.changed = d.changed || before == nil || *before != *f.Attempt || notReady != f.NotReady
 		d.facts[m.Cluster] = f
 	}
 	if !d.changed && now.Sub(d.ticked) < reportPeriod {

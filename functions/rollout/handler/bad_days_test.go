@@ -52,7 +52,7 @@ func TestBadDays(t *testing.T) {
 	t.Run("a canary fails after it passed", func(t *testing.T) {
 		f := begin(t, "", "a", "b")
 		f.pass(func() bool { return f.members("next")[1] == "b Started" })
-		f.clusters["a"].sick = true
+		f.clusters["a"].unwell = true
 		f.pass(func() bool { return f.record("next").Run.State == rollout.Halted })
 		require.Equal(t, "a Failed Regressed", f.members("next")[0])
 		require.Contains(t, f.events(), rollout.EventHalted)

@@ -58,7 +58,7 @@ type cluster struct {
 	state   rollout.AttemptState
 	// outcome of its next upgrade.
 	outcome rollout.AttemptState
-	sick    bool
+	unwell  bool
 }
 
 func newFixture(t *testing.T, clusters ...string) *fixture {
@@ -297,7 +297,7 @@ func (f *fixture) report() {
 			Cluster: name, Region: "eu-west-1", Account: "111122223333", Labels: c.labels, Observed: f.now, Deployed: c.release, Nodes: 10,
 			Stack: "arn:" + name, RollbackUntil: noon.Add(7 * 24 * time.Hour),
 		}
-		if c.sick {
+		if c.unwell {
 			fact.NotReady = 5
 		}
 		if c.state != "" {

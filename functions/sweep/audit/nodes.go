@@ -125,7 +125,7 @@ func chooseUnhealthy(listed []pool.NodeHealth, pools map[string]pool.Group, now 
 	for _, n := range listed {
 		byInstance[n.Instance] = n
 	}
-	total, sick := 0, 0
+	total, unhealthy := 0, 0
 	chosen := map[string]pool.NodeHealth{}
 	for _, name := range slices.Sorted(maps.Keys(pools)) {
 		changing := false
@@ -142,7 +142,7 @@ func chooseUnhealthy(listed []pool.NodeHealth, pools map[string]pool.Group, now 
 			if n.Ready {
 				continue
 			}
-			sick++
+			unhealthy++
 			if found && (now.Sub(n.Since) < notReadyLimit || n.Cordoned) {
 				continue
 			}
@@ -155,9 +155,9 @@ func chooseUnhealthy(listed []pool.NodeHealth, pools map[string]pool.Group, now 
 			delete(chosen, name)
 		}
 	}
-	if sick > 1 && sick*3 > total {
+	if unhealthy > 1 && unhealthy*3 > total {
 		return nil, append(findings, fmt.Sprintf("%d of %d nodes are not Ready: drover replaces none while there are so many",
-			sick, total)), false
+			unhealthy, total)), false
 	}
 	for _, name := range slices.Sorted(maps.Keys(chosen)) {
 		instances = append(instances, chosen[name].Instance)

@@ -1,5 +1,5 @@
-// Package lives has the steps and assertions that several packages of local/testkit/worlds need. A life is an account of
-// local/testkit/harness in one test, mostly with one cluster, demo. Steps do what users, AWS and time do to it.
+// Package lives has the steps and assertions that several packages of local/testkit/worlds need. A life is what happens in one
+// world, an account of local/testkit/harness, during one test, mostly to one cluster, demo. Steps do what users, AWS and time do to it.
 //
 // A step that only one package of worlds needs is in that package.
 package lives
