@@ -3,6 +3,7 @@ package handler
 // Fakes that fail or change at one call. Reports over a whole state are in handler_test.go.
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,6 +24,9 @@ type reportFixture struct {
 	record  *upgrade.Record
 	failing map[string]error
 	done    []string
+	// conflicts is how many writes of the record lose against another writer, who writes other; nil if S3 only reports a conflict.
+	conflicts int
+	other     *upgrade.Record
 }
 
 func (r *reportFixture) note(what string) error {
@@ -64,7 +68,11 @@ func (r *reportFixture) Upgrade(context.Context, string) (*upgrade.Record, strin
 }
 
 func (r *reportFixture) PutUpgrade(_ context.Context, _ string, record *upgrade.Record, etag string) (string, error) {
-	return "", r.note(fmt.Sprintf("record %q %s", record.Overridden, etag))
+	if err := r.note(fmt.Sprintf("record %q %s", record.Overridden, etag)); err != nil || len(r.done) > r.conflicts {
+		return "", err
+	}
+	r.record = cmp.Or(r.other, r.record)
+	return "", store.ErrConflict
 }
 
 func (r *reportFixture) report(t *testing.T, plan *events.PlanResult) (events.ReportResult, error) {

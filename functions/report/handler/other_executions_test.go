@@ -141,9 +141,10 @@ func TestReportThatTheSpecCountsAgain(t *testing.T) {
 		_, err := r.report(t, served)
 		require.NoError(t, err)
 		require.Equal(t, []string{"status", "release mine"}, r.done)
-		r = &reportFixture{record: record(), failing: map[string]error{`record "" etag`: store.ErrConflict}}
+		r = &reportFixture{record: record(), conflicts: 1, other: &upgrade.Record{Number: 4, State: upgrade.Running}}
 		_, err = r.report(t, served)
 		require.NoError(t, err, "an upgrade began between reading and writing")
+		require.Equal(t, []string{`record "" etag`, "status", "release mine"}, r.done)
 	})
 	t.Run("fails when the record cannot be written", func(t *testing.T) {
 		r := &reportFixture{record: record(), failing: map[string]error{`record "" etag`: errors.New("throttled")}}

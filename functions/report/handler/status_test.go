@@ -362,13 +362,18 @@ func TestSpecThatIsServed(t *testing.T) {
 	}
 	record := &upgrade.Record{Number: 3, Overridden: "r1", State: upgrade.Done}
 	for name, test := range map[string]struct {
-		plan    *events.PlanResult
-		record  *upgrade.Record
-		failing map[string]error
-		err     error
-		want    bool
+		plan      *events.PlanResult
+		record    *upgrade.Record
+		failing   map[string]error
+		conflicts int
+		err       error
+		writes    int
 	}{
-		"is recorded":                          {plan: plan(events.OutcomeUnchanged, 3), record: record, want: true},
+		"is recorded":                  {plan: plan(events.OutcomeUnchanged, 3), record: record, writes: 1},
+		"is recorded after a conflict": {plan: plan(events.OutcomeUnchanged, 3), record: record, conflicts: 3, writes: 4},
+		"fails after four conflicts": {
+			plan: plan(events.OutcomeUnchanged, 3), record: record, conflicts: 4, err: store.ErrConflict, writes: 4,
+		},
 		"not before the cluster is as it says": {plan: plan(events.OutcomeStopped, 3), record: record},
 		"not when no record is over it": {
 			plan: plan(events.OutcomeUnchanged, 0), record: record, failing: map[string]error{"record": errThrottled},
@@ -380,9 +385,9 @@ func TestSpecThatIsServed(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &round{reportFixture: &reportFixture{record: test.record, failing: test.failing}, version: "v1"}
+			r := &round{reportFixture: &reportFixture{record: test.record, failing: test.failing, conflicts: test.conflicts}, version: "v1"}
 			require.ErrorIs(t, r.handler().clearOverride(t.Context(), in(test.plan)), test.err)
-			require.Equal(t, test.want, len(r.done) == 1)
+			require.Len(t, r.done, test.writes)
 		})
 	}
 }

@@ -62,6 +62,8 @@ type fleetChecks struct {
 	upgrades map[string]*upgrade.Record
 	// requested are the targets that were requested for each control plane, by its stack: that of its creation, and those of upgrades.
 	requested map[string]map[rollout.ReleaseRef]bool
+	// seen are the stacks of control planes that a fact was reported about.
+	seen map[string]bool
 	// touched are the clusters of runs on which an attempt of the run has begun: see touch.
 	touched map[string]bool
 }
@@ -78,6 +80,7 @@ func newFleetChecks() *fleetChecks {
 		checkers: map[string]*invariants.Checker{}, histories: map[string]*invariants.History{}, derived: map[recordID][]rollout.Assignment{},
 		sections: map[string]rollout.Section{}, published: map[string]rollout.Assignment{}, copies: map[string]*rollout.CellAssignment{},
 		report: &rollout.Report{}, upgrades: map[string]*upgrade.Record{}, requested: map[string]map[rollout.ReleaseRef]bool{},
+		seen:    map[string]bool{},
 		touched: map[string]bool{},
 	}
 }
@@ -407,8 +410,9 @@ func (w *world) cellLimit() int {
 func (w *world) checkDeployed(fact *rollout.Fact) {
 	has := rollout.ReleaseRef{Name: fact.Deployed.Release, SHA256: fact.Deployed.SHA256}
 	requested := w.fleet.requestedFor(fact.Stack)
-	if len(requested) == 0 {
-		requested[has] = slices.ContainsFunc(w.uploads[fact.Cluster], func(u upload) bool {
+	if !w.fleet.seen[fact.Stack] { // an upgrade may have begun before
+		w.fleet.seen[fact.Stack] = true
+		requested[has] = requested[has] || slices.ContainsFunc(w.uploads[fact.Cluster], func(u upload) bool {
 			return u.wish != nil && u.wish.release() == has.Name
 		})
 	}

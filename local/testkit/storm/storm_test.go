@@ -88,6 +88,8 @@ var found = map[uint64]string{
 	920000000056:  "the role of a function was deleted at the moment of one of its calls",
 	700000000152:  "a relay was deleted while an execution had updated the control plane already",
 	3000000000065: "a run waited for a cluster whose only pool could not be created, and whose drain waited for room",
+	5000000000034: "S3 reported a conflict, and an override that had ended stayed in the record",
+	5000000000226: "an upgrade began before the first fact of a cluster",
 	1471345952962: "a run withdrew an assignment before the cell had read it",
 	1000000020011: "two audits at the same time marked one instance unhealthy",
 	1471345952821: "an upgrade began and ended during the last checks, and the next plan removed the one that had waited for it",
