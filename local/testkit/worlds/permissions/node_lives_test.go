@@ -189,7 +189,7 @@ var nodeLives = map[string]func(*life){
 	"an instance that boots while the API server is away": func(l *life) {
 		l.CreateCluster(lives.Unprotected)
 		before := l.Instances()
-		l.API("drover-demo").Down(4 * time.Hour)
+		l.API("drover-demo").Down(150 * time.Minute)
 		_, err := autoscalingapi.NewFromConfig(l.Config()).SetDesiredCapacity(l.T.Context(), &autoscalingapi.SetDesiredCapacityInput{
 			AutoScalingGroupName: aws.String("drover-demo-pool-a"), DesiredCapacity: aws.Int32(2),
 		})
@@ -197,7 +197,7 @@ var nodeLives = map[string]func(*life){
 		time.Sleep(10 * time.Minute)
 		launched := l.Instances()
 		require.Len(l.T, launched, len(before)+1)
-		time.Sleep(3 * time.Hour)
+		time.Sleep(2 * time.Hour)
 		require.Len(l.T, l.Group("demo", "a").Launching(), 1, "its hook, of two hours, is kept open")
 		l.SettleAll()
 		require.ElementsMatch(l.T, launched, l.Instances())
