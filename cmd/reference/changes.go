@@ -227,9 +227,9 @@ func (b *base) effect(after *api.Cluster, out *render.Output) (effect, error) {
 		switch {
 		case !found:
 			e.made[kindOf(stack.Name)] = true
-		case !reflect.DeepEqual(nodeParts(old, b.stacks), nodeParts(stack, now)):
+		case replacesNodes(nodeParts(old, b.stacks), nodeParts(stack, now)):
 			e.rolled[kindOf(stack.Name)] = true
-		case differs[stack.Name]:
+		case differs[stack.Name], !reflect.DeepEqual(nodeParts(old, b.stacks), nodeParts(stack, now)): // also by an output of another stack
 			e.changed[kindOf(stack.Name)] = true
 		}
 	}
@@ -243,8 +243,8 @@ func (b *base) effect(after *api.Cluster, out *render.Output) (effect, error) {
 			return e, fmt.Errorf("stack %s is planned to change and does not differ: %v", change.Stack, change.Reasons)
 		}
 		delete(differs, change.Stack)
-		rolls := !reflect.DeepEqual(nodeParts(b.stacks[change.Stack], b.stacks), nodeParts(now[change.Stack], now))
-		if planned := change.Effect(); change.Operation == plan.Update && planned != "" && rolls != (planned == status.ReplacesNodes) {
+		rolls := replacesNodes(nodeParts(b.stacks[change.Stack], b.stacks), nodeParts(now[change.Stack], now))
+		if planned := change.Effect; change.Operation == plan.Update && planned != "" && rolls != (planned == status.ReplacesNodes) {
 			return e, fmt.Errorf("the planned effect on stack %s is %q, but it rolls: %t: plan.Effect is wrong about %v", change.Stack,
 				planned, rolls, change.Reasons)
 		}
@@ -284,6 +284,7 @@ func (b *base) input(after *api.Cluster, out *render.Output) plan.Input {
 		}
 		if desired.Pace != nil {
 			maps.Copy(deployed.Parameters, desired.Pace.WithoutReplacement(nil))
+			deployed.Outputs = map[string]string{render.Nodes: desired.Nodes.Sum(deployed.Parameters)}
 		}
 		in.Old[name], in.Deployed[name] = b.before, deployed
 	}
@@ -327,27 +328,65 @@ func read(stack render.Stack) template {
 	return t
 }
 
+// nodes are the parts of a stack's template that decide about its nodes.
+type nodes struct {
+	data    map[string]any // of launch templates, without tags
+	rollAt  string
+	subnets []any
+}
+
 // nodeParts returns the parts of a stack's template that decide about its nodes, with the values of parameters, also from outputs of other
-// stacks. If they differ, the nodes are replaced.
-// https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-updatepolicy.html
-func nodeParts(stack render.Stack, all map[string]render.Stack) map[string]any {
+// stacks. Tags reach new nodes only, except the time of a roll.
+func nodeParts(stack render.Stack, all map[string]render.Stack) nodes {
 	t, values := read(stack), map[string]any{}
 	for _, p := range stack.Parameters {
 		values[p.Name] = p.Value
 		if p.From != nil {
 			values[p.Name] = read(all[p.From.Stack]).Outputs[p.From.Output]
+		} else if p.Name == render.SubnetIDs {
+			values[p.Name] = list(p.Value)
 		}
 	}
-	what := map[string]any{}
+	parts := nodes{data: map[string]any{}, rollAt: stack.Tags[names.TagRollAt]}
 	for id, r := range t.Resources {
 		switch r.Type {
 		case "AWS::EC2::LaunchTemplate":
-			what[id] = fillReferences(r.Properties["LaunchTemplateData"], values)
+			data := fillReferences(r.Properties["LaunchTemplateData"], values).(map[string]any)
+			delete(data, "TagSpecifications")
+			parts.data[id] = data
 		case "AWS::AutoScaling::AutoScalingGroup":
-			what[id] = fillReferences(r.Properties["VPCZoneIdentifier"], values)
+			parts.subnets = subnetsIn(fillReferences(r.Properties["VPCZoneIdentifier"], values))
 		}
 	}
-	return what
+	return parts
+}
+
+func list(text string) (values []any) {
+	for value := range strings.SplitSeq(text, ",") {
+		values = append(values, value)
+	}
+	return values
+}
+
+// subnetsIn returns the elements of a list of subnets, also if it is an output that joins them.
+func subnetsIn(v any) []any {
+	if output, ok := v.(map[string]any); ok {
+		join, _ := output["Value"].(map[string]any)
+		v = join["Fn::Join"]
+		if parts, ok := v.([]any); ok && len(parts) == 2 {
+			v = parts[1]
+		}
+	}
+	subnets, _ := v.([]any)
+	return subnets
+}
+
+// replacesNodes reports whether a change between two stacks replaces nodes: other data, another roll, or a removed subnet.
+func replacesNodes(before, after nodes) bool {
+	removed := func(subnet any) bool {
+		return !slices.ContainsFunc(after.subnets, func(s any) bool { return reflect.DeepEqual(s, subnet) })
+	}
+	return !reflect.DeepEqual(before.data, after.data) || before.rollAt != after.rollAt || slices.ContainsFunc(before.subnets, removed)
 }
 
 // fillReferences replaces references to parameters by their values.

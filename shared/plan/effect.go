@@ -4,34 +4,59 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/render"
+	"github.com/drover-run/drover/shared/stack"
 	"github.com/drover-run/drover/shared/status"
 )
 
-// nodesStay are the fields of a pool that change its group and not its launch template. Any other field replaces the pool's nodes. A
-// field that is missing here shows a worse effect than it has, and cmd/reference, which tries each field, fails.
-var nodesStay = []string{"instanceTypes", "minSize", "maxSize", "spot", "drain", "update", "readiness"}
+// NodesEffect returns what an update of a pool's stack does to running nodes, given the values of its parameters:
+//
+//   - Another fingerprint replaces them, and so does a subnet that the pool no longer has.
+//   - Everything else is in place: tags, sizes, instance types, and added subnets.
+//
+// It is "" if the deployed stack has no fingerprint, because an older drover deployed it. Only the change set shows the effect then.
+func NodesEffect(nodes *render.Fingerprint, deployed stack.Deployed, values map[string]string) status.Effect {
+	switch was := deployed.Outputs[render.Nodes]; {
+	case nodes == nil || was == "":
+		return ""
+	case was != nodes.Sum(values), removesSubnet(deployed.Parameters[render.SubnetIDs], values[render.SubnetIDs]):
+		return status.ReplacesNodes
+	}
+	return status.InPlace
+}
 
-// Effect returns what an update does to running nodes, as far as its reasons show. It is "" if they do not, and for creations and
-// deletions.
-func (c Change) Effect() status.Effect {
-	if c.Operation != Update {
+// NodesParameters returns the parameters about the nodes for an update of a pool's stack, or for its creation.
+func NodesParameters(nodes *render.Fingerprint, deployed stack.Deployed, values map[string]string) map[string]string {
+	sum, since := nodes.Sum(values), ""
+	if sum == deployed.Outputs[render.Nodes] {
+		since = deployed.Outputs[render.NodesSince]
+	}
+	return map[string]string{render.Nodes: sum, render.NodesSince: since}
+}
+
+// removesSubnet reports whether a list of subnets lacks one of an older list.
+func removesSubnet(before, now string) bool {
+	kept := strings.Split(now, ",")
+	return slices.ContainsFunc(strings.Split(before, ","), func(id string) bool { return id != "" && !slices.Contains(kept, id) })
+}
+
+// effectOf returns what an update of a stack does to running nodes. It is "" if that is unknown.
+func (in Input) effectOf(desired render.Stack, deployed stack.Deployed, reasons []status.Reason) status.Effect {
+	protection := func(r status.Reason) bool { return strings.HasPrefix(r.Field, "terminationProtection.") }
+	switch {
+	case desired.Pace == nil, !slices.ContainsFunc(reasons, func(r status.Reason) bool { return !protection(r) }):
+		return status.InPlace
+	case !stack.Settled(deployed.Status): // a rollback may have left other nodes
 		return ""
 	}
-	pool, isPool := strings.CutPrefix(c.Stack, names.PoolPrefix)
-	effect := status.InPlace
-	for _, reason := range c.Reasons {
-		field, ofPool := strings.CutPrefix(reason.Field, "spec.pools["+pool+"].")
-		first, _, _ := strings.Cut(field, ".")
-		switch {
-		case !isPool:
-		case ofPool && !slices.Contains(nodesStay, first),
-			strings.HasPrefix(field, "spec.tags."), strings.HasPrefix(field, "spec.network.existing."),
-			strings.HasPrefix(field, "spec.controlPlane."):
-			return status.ReplacesNodes
-		case !ofPool && !strings.HasPrefix(field, "terminationProtection."):
-			effect = "" // other templates, tags or parameters: only the change set shows it
+	values := map[string]string{}
+	for _, parameter := range desired.Parameters {
+		values[parameter.Name] = parameter.Value
+		if from := parameter.From; from != nil {
+			if values[parameter.Name] = in.Deployed[from.Stack].Outputs[from.Output]; values[parameter.Name] == "" {
+				values[parameter.Name] = deployed.Parameters[parameter.Name]
+			}
 		}
 	}
-	return effect
+	return NodesEffect(desired.Nodes, deployed, values)
 }

@@ -1,46 +1,90 @@
 package plan
 
 import (
+	"maps"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/drover-run/drover/shared/render"
+	"github.com/drover-run/drover/shared/stack"
 	"github.com/drover-run/drover/shared/status"
 )
 
+// poolOf returns a pool's stack with a fingerprint, and the same stack as deployed.
+func poolOf() (render.Stack, stack.Deployed) {
+	desired := render.Stack{
+		Name: "pool-a", Pace: &render.Pace{}, Nodes: &render.Fingerprint{Data: "d", Parameters: []string{"ClusterEndpoint"}},
+		Parameters: []render.Parameter{
+			{Name: "ClusterEndpoint", From: &render.OutputRef{Stack: "control-plane", Output: "ClusterEndpoint"}},
+			{Name: "SubnetIds", Value: "subnet-1,subnet-2"},
+		},
+	}
+	values := map[string]string{"ClusterEndpoint": "https://a", "SubnetIds": "subnet-1,subnet-2"}
+	return desired, stack.Deployed{
+		Status: "UPDATE_COMPLETE", Parameters: values,
+		Outputs: map[string]string{render.Nodes: desired.Nodes.Sum(values), render.NodesSince: "3"},
+	}
+}
+
 func TestEffect(t *testing.T) {
-	tests := map[string]struct {
-		stack  string
-		op     Operation
+	for name, test := range map[string]struct {
+		change func(desired *render.Stack, deployed *stack.Deployed, controlPlane map[string]string)
 		fields []string
 		want   status.Effect
 	}{
-		"an image":     {"pool-a", Update, []string{"spec.pools[a].imageID"}, status.ReplacesNodes},
-		"a label":      {"pool-a", Update, []string{"spec.pools[a].labels.team"}, status.ReplacesNodes},
-		"a roll":       {"pool-a", Update, []string{"spec.pools[a].rollAt"}, status.ReplacesNodes},
-		"a tag of all": {"pool-a", Update, []string{"spec.tags.team"}, status.ReplacesNodes},
-		"a size": {
-			"pool-a", Update, []string{"spec.pools[a].maxSize", "spec.pools[a].drain.timeout"}, status.InPlace,
-		},
-		"a size and an image": {
-			"pool-a", Update, []string{"spec.pools[a].maxSize", "spec.pools[a].imageID"}, status.ReplacesNodes,
-		},
-		"a size and a template":            {"pool-a", Update, []string{"spec.pools[a].maxSize", "spec.templateVersion"}, ""},
-		"an unknown effect":                {"pool-a", Update, []string{"checksum.pool-a"}, ""},
-		"a removed tag":                    {"pool-a", Update, []string{"tags.pool-a.team"}, ""},
-		"protection":                       {"pool-a", Update, []string{"terminationProtection.pool-a"}, status.InPlace},
-		"a version of the control plane":   {"control-plane", Update, []string{"spec.kubernetesVersion"}, status.InPlace},
-		"a new pool":                       {"pool-a", Create, []string{"spec.pools[a]"}, ""},
-		"a deleted pool":                   {"pool-a", Delete, []string{"spec.pools[a]"}, ""},
-		"a pool with the name as a prefix": {"pool-a", Update, []string{"spec.pools[ab].maxSize"}, ""},
-	}
-	for name, test := range tests {
+		"of the same fingerprint is in place": {nil, nil, status.InPlace},
+		"of another fingerprint replaces nodes": {func(d *render.Stack, _ *stack.Deployed, _ map[string]string) {
+			d.Nodes.Data = "e"
+		}, nil, status.ReplacesNodes},
+		"of another endpoint replaces nodes": {func(_ *render.Stack, _ *stack.Deployed, out map[string]string) {
+			out["ClusterEndpoint"] = "https://b"
+		}, nil, status.ReplacesNodes},
+		"of the same endpoint is in place": {func(_ *render.Stack, _ *stack.Deployed, out map[string]string) {
+			out["ClusterEndpoint"] = "https://a"
+		}, nil, status.InPlace},
+		"of an added subnet is in place": {func(d *render.Stack, _ *stack.Deployed, _ map[string]string) {
+			d.Parameters[1].Value = "subnet-0,subnet-2,subnet-1"
+		}, nil, status.InPlace},
+		"of a removed subnet replaces nodes": {func(d *render.Stack, _ *stack.Deployed, _ map[string]string) {
+			d.Parameters[1].Value = "subnet-2,subnet-3"
+		}, nil, status.ReplacesNodes},
+		"on the stack of an older drover is unknown": {func(_ *render.Stack, d *stack.Deployed, _ map[string]string) {
+			d.Outputs = nil
+		}, nil, ""},
+		"of protection is in place": {func(_ *render.Stack, d *stack.Deployed, _ map[string]string) {
+			d.Outputs = nil
+		}, []string{"terminationProtection.pool-a"}, status.InPlace},
+		"after a rollback is unknown": {func(_ *render.Stack, d *stack.Deployed, _ map[string]string) {
+			d.Status = "UPDATE_ROLLBACK_COMPLETE"
+		}, nil, ""},
+		"on another stack is in place": {func(d *render.Stack, _ *stack.Deployed, _ map[string]string) {
+			d.Pace, d.Nodes = nil, nil
+		}, nil, status.InPlace},
+	} {
 		t.Run(name, func(t *testing.T) {
-			change := Change{Stack: test.stack, Operation: test.op}
-			for _, field := range test.fields {
-				change.Reasons = append(change.Reasons, status.Reason{Field: field})
+			desired, deployed := poolOf()
+			outputs := map[string]string{}
+			if test.change != nil {
+				test.change(&desired, &deployed, outputs)
 			}
-			require.Equal(t, test.want, change.Effect())
+			reasons := []status.Reason{{Field: "spec.tags.a"}}
+			for _, field := range test.fields {
+				reasons = []status.Reason{{Field: field}}
+			}
+			in := Input{Deployed: map[string]stack.Deployed{"control-plane": {Outputs: outputs}}}
+			require.Equal(t, test.want, in.effectOf(desired, deployed, reasons))
 		})
 	}
+}
+
+func TestNodesParameters(t *testing.T) {
+	desired, deployed := poolOf()
+	values := maps.Clone(deployed.Parameters)
+	same := NodesParameters(desired.Nodes, deployed, values)
+	require.Equal(t, deployed.Outputs, same, "the same nodes are since the same version")
+	values["ClusterEndpoint"] = "https://b"
+	other := NodesParameters(desired.Nodes, deployed, values)
+	require.Equal(t, map[string]string{render.Nodes: desired.Nodes.Sum(values), render.NodesSince: ""}, other)
+	require.Empty(t, NodesParameters(desired.Nodes, stack.Deployed{}, values)[render.NodesSince], "an older drover deployed the stack")
 }

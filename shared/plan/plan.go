@@ -47,6 +47,10 @@ type Change struct {
 	Protected    bool               `json:"protected,omitempty"`
 	// Pace computes the parameters that depend on the pool's size at the time of the change.
 	Pace *render.Pace `json:"pace,omitempty"`
+	// Nodes is what the nodes of a pool are made of.
+	Nodes *render.Fingerprint `json:"nodes,omitempty"`
+	// Effect is what an update does to running nodes. It is "" if planning cannot know it, and for creations and deletions.
+	Effect status.Effect `json:"effect,omitempty"`
 	// ByTag reports that drover may change the stack only while it has names.TagCluster: see MissingTag.
 	ByTag bool `json:"byTag,omitempty"`
 	// Order of a pool: see api.Update.
@@ -114,9 +118,8 @@ func Compute(in Input) Plan {
 		deployed, exists := in.Deployed[desired.Name]
 		change := Change{
 			Stack: desired.Name, StackName: desired.StackName, TemplateKey: desired.TemplateKey, Parameters: desired.Parameters,
-			Tags: tags, Capabilities: desired.Capabilities, Protected: desired.Protected, Pace: desired.Pace, Order: orderOf(in.New, desired.Name),
-			Checksum: checksum,
-			ByTag:    byTag(desired.Name, in.New),
+			Tags: tags, Capabilities: desired.Capabilities, Protected: desired.Protected, Pace: desired.Pace, Nodes: desired.Nodes,
+			Order: orderOf(in.New, desired.Name), Checksum: checksum, ByTag: byTag(desired.Name, in.New),
 		}
 		if desired.Pace != nil {
 			tags[names.TagTemplate] = desired.TemplateKey
@@ -132,7 +135,9 @@ func Compute(in Input) Plan {
 			change.Reasons = []status.Reason{{Field: "status." + desired.Name, Old: deployed.Status, New: stack.CreateComplete}}
 		default:
 			change.Operation, change.InFlight, change.RepairKey = Update, stack.InProgress(deployed.Status), desired.RepairKey
-			change.Reasons = in.whyUpdate(desired, deployed, checksum, tags)
+			if change.Reasons = in.whyUpdate(desired, deployed, checksum, tags); len(change.Reasons) > 0 {
+				change.Effect = in.effectOf(desired, deployed, change.Reasons)
+			}
 			p.Refused = append(p.Refused, refusedReasons(desired.Name, in.Old[desired.Name], in.New)...)
 			if reason, missing := change.MissingTag(deployed); missing {
 				p.Refused = append(p.Refused, reason)

@@ -37,6 +37,18 @@ func Images(deployed map[string]stack.Deployed) map[string]string {
 	return images
 }
 
+// NodesSince returns the launch template versions since which the nodes of the deployed pools are made of the same, by pool. A pool that an
+// older drover deployed has none.
+func NodesSince(deployed map[string]stack.Deployed) map[string]string {
+	since := map[string]string{}
+	for name, stack := range deployed {
+		if pool, ok := strings.CutPrefix(name, names.PoolPrefix); ok && stack.Outputs[render.NodesSince] != "" {
+			since[pool] = stack.Outputs[render.NodesSince]
+		}
+	}
+	return since
+}
+
 // TemplateVersions returns the template versions of the deployed pools, by pool.
 func TemplateVersions(deployed map[string]stack.Deployed) map[string]string {
 	versions := map[string]string{}

@@ -78,7 +78,7 @@ func relayReason(changes plan.Plan, old, present render.RelayCode) {
 // relayWarning is the message about a relay that has other code than this version's.
 func relayWarning(cluster string, old, present render.RelayCode) string {
 	return fmt.Sprintf("the relay %s has the code of another version of drover (%s, not %s): the next change of the control plane updates "+
-		"it; a change of a tag in spec.tags updates it now, and also replaces the nodes of every pool",
+		"it; a change of a tag in spec.tags updates it now",
 		names.Relay(cluster), short(old), short(present))
 }
 

@@ -27,7 +27,7 @@ func (o *Outcome) Record(s *status.Status, execution string, now time.Time) {
 	w.recordDeployed(s, now)
 	s.Plan = nil
 	for _, change := range o.Plan.Changes {
-		planned := status.Change{Stack: change.Stack, Operation: string(change.Operation), Effect: change.Effect(), Reasons: change.Reasons}
+		planned := status.Change{Stack: change.Stack, Operation: string(change.Operation), Effect: change.Effect, Reasons: change.Reasons}
 		if change.Stack == names.ControlPlane {
 			planned.KubernetesVersion = w.resolved.Spec.KubernetesVersion
 		}

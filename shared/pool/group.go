@@ -4,6 +4,7 @@ package pool
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -65,6 +66,17 @@ type Instance struct {
 
 // IsInService reports whether the instance is neither launching nor terminating.
 func (i Instance) IsInService() bool { return i.State == InService }
+
+// IsCurrent reports whether an instance is what the group launches now. since is the first version of the launch template that makes the
+// same nodes as the present one. Without it, only instances of the present version are current.
+func (g Group) IsCurrent(i Instance, since string) bool {
+	first, err := strconv.Atoi(since)
+	if err != nil {
+		return i.TemplateVersion == g.TemplateVersion
+	}
+	version, err := strconv.Atoi(i.TemplateVersion)
+	return err == nil && version >= first
+}
 
 // ToRefresh returns the instances that an instance refresh would still replace. They are not terminating, and differ from what the group
 // launches now in launch template version, instance type or zone.

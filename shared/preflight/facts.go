@@ -28,6 +28,8 @@ type Plan struct {
 	Rollback bool
 	// RollbackUntil is when EKS stops accepting a rollback of the control plane. It is zero unless the plan does that.
 	RollbackUntil time.Time
+	// NodesSince are the launch template versions since which the nodes are made of the same, by pool. A pool of an older drover has none.
+	NodesSince map[string]string
 }
 
 // replaces reports whether the plan replaces nodes.
@@ -171,7 +173,7 @@ type Group struct {
 	Desired, InService int
 	// Instances in service, by id.
 	Instances []string
-	// Outdated are the ids of the instances with another launch template version than the group's.
+	// Outdated are the ids of the instances that an older version of the launch template made differently.
 	Outdated []string
 	// Suspended names the processes that are suspended.
 	Suspended []string

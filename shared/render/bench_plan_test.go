@@ -79,6 +79,7 @@ func createdStacks(p plan.Plan) map[string]stack.Deployed {
 	}
 	for _, change := range p.Changes {
 		for _, parameter := range change.Parameters {
+			deployed[change.Stack].Parameters[parameter.Name] = parameter.Value
 			if from := parameter.From; from != nil {
 				deployed[from.Stack].Outputs[from.Output] = value
 				deployed[change.Stack].Parameters[parameter.Name] = value

@@ -124,7 +124,7 @@ func (p *Pace) WithoutReplacement(deployed map[string]string) map[string]string 
 			resting[name] = now
 		}
 	}
-	resting[MaxSize], resting[ReplaceNodes] = strconv.Itoa(p.MaxSize), "true"
+	resting[MaxSize] = strconv.Itoa(p.MaxSize)
 	// CloudFormation requires less than the maximum size.
 	if least, err := strconv.Atoi(resting[MinInstancesInService]); err == nil {
 		resting[MinInstancesInService] = strconv.Itoa(min(least, p.MaxSize-1))

@@ -194,7 +194,7 @@ func TestRestingKeepsDeployedValues(t *testing.T) {
 	p := &Pace{Strategy: api.RollingUpdate, MaxUnavailable: "0", MaxSurge: "1", MinSize: 1, MaxSize: 5}
 	deployed := map[string]string{MinInstancesInService: "4", MaxBatchSize: "2", MaxSize: "9", ReplaceNodes: "false", "SubnetIds": "subnet-1"}
 	require.Equal(t, map[string]string{
-		MinInstancesInService: "4", MaxBatchSize: "2", MaxSize: "5", ReplaceNodes: "true",
+		MinInstancesInService: "4", MaxBatchSize: "2", MaxSize: "5", ReplaceNodes: "false",
 	}, p.WithoutReplacement(deployed))
 	require.Equal(t, p, p.Deployed(deployed))
 	deployed[MinInstancesInService] = "9"
@@ -203,7 +203,7 @@ func TestRestingKeepsDeployedValues(t *testing.T) {
 	require.Equal(t, p.Strategy, refresh.Deployed(deployed).Strategy, "the template has another strategy")
 	require.Equal(t, refresh, p.Deployed(refresh.ForReplacement(3)))
 	require.Nil(t, p.Deployed(map[string]string{MaxSize: "3"}), "the template has no strategy")
-	require.Equal(t, map[string]string{MinHealthyPercentage: "100", MaxHealthyPercentage: "200", MaxSize: "5", ReplaceNodes: "true"},
+	require.Equal(t, map[string]string{MinHealthyPercentage: "100", MaxHealthyPercentage: "200", MaxSize: "5", ReplaceNodes: "false"},
 		refresh.WithoutReplacement(deployed))
 }
 

@@ -136,7 +136,11 @@ func (r *renderer) pools() error {
 		if err != nil {
 			return err
 		}
-		tags := r.out.Stacks[len(r.out.Stacks)-1].Tags
+		stack := &r.out.Stacks[len(r.out.Stacks)-1]
+		if stack.Nodes, err = newFingerprint(stack, params.RollAt); err != nil {
+			return fmt.Errorf("stack %s: %w", stack.Name, err)
+		}
+		tags := stack.Tags
 		if params.RollAt != "" {
 			tags[names.TagRollAt] = params.RollAt
 		}
@@ -149,11 +153,10 @@ func (r *renderer) pools() error {
 
 // subnets returns the parameter with the subnets of the control plane and the nodes: the private subnets, or those of an existing VPC.
 func (r *renderer) subnets() Parameter {
-	const name = "SubnetIds"
 	if existing := r.Resolved.Spec.Network.Existing; existing != nil {
-		return Parameter{Name: name, Value: strings.Join(existing.Subnets, ",")}
+		return Parameter{Name: SubnetIDs, Value: strings.Join(existing.Subnets, ",")}
 	}
-	return Parameter{Name: name, From: &OutputRef{Stack: names.Network, Output: "PrivateSubnetIds"}}
+	return Parameter{Name: SubnetIDs, From: &OutputRef{Stack: names.Network, Output: "PrivateSubnetIds"}}
 }
 
 // vpc returns the parameter with the VPC of the cluster.

@@ -62,6 +62,7 @@ func TestParametersUseEarlierStacks(t *testing.T) {
 		paced := map[string]string{}
 		if stack.Pace != nil {
 			paced = stack.Pace.ForReplacement(1)
+			paced[Nodes], paced[NodesSince] = "", ""
 		}
 		require.Len(t, declared, len(stack.Parameters)+len(paced))
 		for name := range paced {

@@ -79,6 +79,8 @@ type Stack struct {
 	Parameters []Parameter
 	// Pace computes the other parameters of a pool's stack.
 	Pace *Pace
+	// Nodes is what the nodes of a pool's stack are made of.
+	Nodes *Fingerprint
 	// Tags are drover's and the user's, without spec version, checksum and release, which planning adds.
 	Tags map[string]string
 	// Protected stacks get termination protection.

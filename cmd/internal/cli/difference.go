@@ -106,7 +106,7 @@ func newDifference(cluster string, f planner.Forecast, now time.Time) *differenc
 		d.Release, d.KubernetesVersion = f.Spec.Spec.Release.Name, f.Spec.Spec.KubernetesVersion
 	}
 	for _, change := range f.Plan.Changes {
-		found := stackChange{Stack: change.StackName, Operation: string(change.Operation), Effect: change.Effect(), Reasons: change.Reasons}
+		found := stackChange{Stack: change.StackName, Operation: string(change.Operation), Effect: change.Effect, Reasons: change.Reasons}
 		if pool, ok := strings.CutPrefix(change.Stack, names.PoolPrefix); ok && change.Operation == plan.Create {
 			found.Pool = poolOf(f.Spec, pool)
 		}

@@ -117,6 +117,8 @@ type call struct {
 	token  string
 	// readAt is when run described the stack.
 	readAt time.Time
+	// inPlace reports that the change leaves the nodes of a pool as they are: see isInPlace.
+	inPlace bool
 	// registered is the waiter of the task, once this call has registered it.
 	registered store.Waiter
 }
@@ -183,6 +185,12 @@ func (c *call) run(ctx context.Context) error {
 	}
 	if pace := c.change.Pace; pace != nil {
 		maps.Copy(parameters, pace.WithoutReplacement(deployed.Parameters))
+	}
+	if c.inPlace, err = c.isInPlace(ctx, deployed, parameters); err != nil {
+		return err
+	}
+	if c.change.Nodes != nil {
+		maps.Copy(parameters, plan.NodesParameters(c.change.Nodes, deployed, parameters))
 	}
 	return c.execute(ctx, deployed, parameters)
 }
@@ -284,8 +292,12 @@ func (c *call) execute(ctx context.Context, deployed stack.Deployed, parameters 
 	}
 	// A rollback leaves another version of the launch template. Any update may then replace nodes with it.
 	if c.change.Pace != nil && !creating && (mayReplaceNodes(set.Changes) || !stack.Settled(deployed.Status)) {
+		apply := c.applyPace
+		if c.inPlace {
+			apply = c.keepNodes
+		}
 		var later bool
-		if set, later, err = c.applyPace(ctx, deployed, parameters, set); err != nil || later {
+		if set, later, err = apply(ctx, deployed, parameters, set); err != nil || later {
 			return err
 		}
 		token = c.tokenOf(parameters)

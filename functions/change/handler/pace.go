@@ -14,10 +14,12 @@ import (
 
 	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/render"
 	"github.com/drover-run/drover/shared/roll"
 	"github.com/drover-run/drover/shared/stack"
+	"github.com/drover-run/drover/shared/status"
 )
 
 // mayReplaceNodes reports whether a change set may replace a pool's nodes. It does if it changes the launch template, the instance types
@@ -75,7 +77,7 @@ func (c *call) applyPace(ctx context.Context, deployed stack.Deployed, parameter
 			// An earlier rollback left another version of the launch template. Changing the pace would replace nodes with it, and a rollback
 			// of that would lack the capacity that the change adds. The change replaces the nodes anyway. A rollback replaces those of another
 			// attempt, if there are any.
-			if !stack.Settled(deployed.Status) && mayReplaceNodes(set.Changes) && deployed.Parameters[render.ReplaceNodes] == "true" {
+			if !stack.Settled(deployed.Status) && mayReplaceNodes(set.Changes) {
 				rollback[render.ReplaceNodes] = "false"
 			}
 			started, err := c.changePace(ctx, deployed, rollback)
@@ -91,6 +93,56 @@ func (c *call) applyPace(ctx context.Context, deployed stack.Deployed, parameter
 			return set, false, err
 		}
 	}
+}
+
+// isInPlace reports whether a change leaves the nodes of a pool as they are. The last update may have failed:
+//
+//  1. It replaced nodes. If its rollback did not restore all nodes, the change must replace them.
+//  2. It was in place, without an update policy. The nodes are as before.
+//  3. It switched the update policy off. The nodes are as before, and the policy is on: as after a rollback that restored all nodes.
+func (c *call) isInPlace(ctx context.Context, deployed stack.Deployed, parameters map[string]string) (bool, error) {
+	switch {
+	case c.change.Nodes == nil || plan.NodesEffect(c.change.Nodes, deployed, parameters) != status.InPlace:
+		return false, nil
+	case stack.Settled(deployed.Status), deployed.Parameters[render.ReplaceNodes] == "false":
+		return true, nil
+	}
+	group, _, err := c.Groups.Describe(ctx, c.change.Pace.Group)
+	if err != nil {
+		return false, err
+	}
+	now := deployed.Outputs[render.LaunchTemplateVersion]
+	current, _ := strconv.Atoi(now)
+	other := func(i pool.Instance) bool {
+		version, err := strconv.Atoi(i.TemplateVersion)
+		return err != nil || version > current || !group.IsCurrent(i, deployed.Outputs[render.NodesSince])
+	}
+	return group.TemplateVersion == now && !slices.ContainsFunc(group.Instances, other), nil
+}
+
+// keepNodes makes sure that a change in place replaces no node, and that its rollback does not either. Both would replace nodes by the
+// update policy. A rollback uses the policy that was deployed before. So the policy is switched off alone first. It stays off until a
+// change replaces nodes, because any update of a group may replace the instances with another version of the launch template:
+// https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-updatepolicy.html
+// The same update fixes NodesSince: a rollback adds a version of the launch template, and may compute the output again.
+func (c *call) keepNodes(ctx context.Context, deployed stack.Deployed, parameters map[string]string,
+	set stack.ChangeSet) (_ stack.ChangeSet, later bool, err error) {
+	if later, err := c.waitBeforeShrinking(ctx, deployed, parameters); err != nil || later {
+		return set, later, err
+	}
+	if parameters[render.ReplaceNodes] == "false" {
+		return set, false, nil
+	}
+	off := map[string]string{render.ReplaceNodes: "false", render.NodesSince: parameters[render.NodesSince]}
+	if deployed.Parameters[render.ReplaceNodes] != "" && deployed.Tags[names.TagTemplate] != "" {
+		started, err := c.changePace(ctx, deployed, off)
+		if err != nil || started {
+			return set, started, err
+		}
+	}
+	maps.Copy(parameters, off)
+	set, err = c.prepare(ctx, deployed, parameters, c.tokenOf(parameters))
+	return set, false, err
 }
 
 // waitBeforeShrinking reports whether a change that lowers the maximum size below the desired capacity has to wait for drains. Auto Scaling

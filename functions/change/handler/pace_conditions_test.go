@@ -134,7 +134,8 @@ func TestPaceBeforeRoll(t *testing.T) {
 		"replaces no nodes after a rollback that left another template": {"UPDATE_ROLLBACK_COMPLETE", "true", replacing, "false"},
 		"may replace nodes if the stack is settled":                     {"UPDATE_COMPLETE", "true", replacing, "true"},
 		"may replace nodes if the change does not":                      {"UPDATE_ROLLBACK_COMPLETE", "true", nil, "true"},
-		"may replace nodes if the last change of the pace did not":      {"UPDATE_ROLLBACK_COMPLETE", "false", replacing, "true"},
+		"replaces no nodes after the rollback of a change in place":     {"UPDATE_ROLLBACK_COMPLETE", "false", replacing, "false"},
+		"may replace nodes after a change in place":                     {"UPDATE_COMPLETE", "false", replacing, "true"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, now := accountWithPool(t, 3), deployedFor(2)

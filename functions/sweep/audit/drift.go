@@ -15,6 +15,7 @@ import (
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/pool"
+	"github.com/drover-run/drover/shared/render"
 	"github.com/drover-run/drover/shared/stack"
 	"github.com/drover-run/drover/shared/status"
 )
@@ -365,7 +366,8 @@ func isRepairable(stackName string, reason status.Reason) bool {
 	return false
 }
 
-// outdatedInstances finds instances of an older version of their pool's launch template, though the pool is idle.
+// outdatedInstances finds instances of an older version of their pool's launch template, though the pool is idle. Versions that made
+// the same nodes are not older: see render.NodesSince.
 func outdatedInstances(cluster string, stacks map[string]stack.Deployed, all map[string]pool.Group) (findings []string) {
 	for _, name := range slices.Sorted(maps.Keys(stacks)) {
 		poolName, ok := strings.CutPrefix(name, names.PoolPrefix)
@@ -375,7 +377,7 @@ func outdatedInstances(cluster string, stacks map[string]stack.Deployed, all map
 		}
 		var old []string
 		for _, i := range group.Instances {
-			if i.IsInService() && i.TemplateVersion != group.TemplateVersion {
+			if i.IsInService() && !group.IsCurrent(i, stacks[name].Outputs[render.NodesSince]) {
 				old = append(old, i.ID)
 			}
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/pool"
+	"github.com/drover-run/drover/shared/render"
 	"github.com/drover-run/drover/shared/stack"
 	"github.com/drover-run/drover/shared/status"
 )
@@ -442,9 +443,15 @@ func TestFindingsOutsideThePlan(t *testing.T) {
 	}
 	group := names.Group(demo, "a")
 	for name, test := range map[string]struct {
-		stack, state, version, launches string
-		found                           bool
+		stack, state, version, launches, since string
+		found                                  bool
 	}{
+		"an old launch template that made the same nodes": {
+			stack: "CREATE_COMPLETE", state: pool.InService, version: "1", launches: "2", since: "1",
+		},
+		"a launch template that is older than such": {
+			stack: "CREATE_COMPLETE", state: pool.InService, version: "1", launches: "3", since: "2", found: true,
+		},
 		"an old launch template": {
 			stack: "CREATE_COMPLETE", state: pool.InService, version: "1", launches: "2", found: true,
 		},
@@ -453,7 +460,9 @@ func TestFindingsOutsideThePlan(t *testing.T) {
 		"an old launch template while its pool rolls": {stack: "UPDATE_ROLLBACK_FAILED", state: pool.InService, version: "1", launches: "2"},
 		"the pool has no launch template":             {stack: "CREATE_COMPLETE", state: pool.InService, version: "1"},
 	} {
-		found := outdatedInstances(demo, map[string]stack.Deployed{"pool-a": {Status: test.stack}}, map[string]pool.Group{
+		found := outdatedInstances(demo, map[string]stack.Deployed{
+			"pool-a": {Status: test.stack, Outputs: map[string]string{render.NodesSince: test.since}},
+		}, map[string]pool.Group{
 			group: {Name: group, TemplateVersion: test.launches, Instances: []pool.Instance{
 				{ID: "i-1", State: test.state, TemplateVersion: test.version},
 			}},

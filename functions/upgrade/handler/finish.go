@@ -60,6 +60,9 @@ func (c *call) runFinalChecks(ctx context.Context) ([]status.Check, error) {
 		return nil, err
 	}
 	plan := way.Checked(c.in.Cluster, c.record.Origin == upgrade.OriginRollback, c.record.Steps)
+	if plan.NodesSince, err = c.Checker.NodesSince(ctx, c.in.Cluster, plan.After.Spec.Pools); err != nil {
+		return nil, err
+	}
 	facts, err := c.Facts.After(ctx, plan)
 	if err != nil {
 		return nil, err

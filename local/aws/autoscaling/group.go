@@ -65,11 +65,15 @@ type group struct {
 	min, max  int
 	desired   int
 	surge     int // additional instances of an instance refresh
-	settings  Settings
-	subnets   []ec2.Subnet
-	tags      []Tag
-	hooks     []*Hook
-	suspended map[string]bool
+	// rebalances reports that the subnets changed, and that instances may move to other zones. rebalancing is the instance that was
+	// launched for that, until it is in service.
+	rebalances  bool
+	rebalancing *member
+	settings    Settings
+	subnets     []ec2.Subnet
+	tags        []Tag
+	hooks       []*Hook
+	suspended   map[string]bool
 	// suspendedAt has the times of the suspensions.
 	suspendedAt  map[string]time.Time
 	metrics      []string
@@ -277,6 +281,9 @@ func (s *Service) update(caller iam.Caller, name string, settings Settings) erro
 			return err
 		}
 		g.failures, g.failingSince = 0, time.Time{}
+	}
+	if settings.Subnets != nil {
+		s.rebalanceSoon(g)
 	}
 	g.min, g.max, g.desired, g.settings, g.subnets = changed.min, changed.max, changed.desired, changed.settings, changed.subnets
 	s.changedLocked()

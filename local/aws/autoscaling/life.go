@@ -62,6 +62,9 @@ func (s *Service) runInstance(ctx context.Context, g *group, m *member) {
 	g.failures, g.failingSince = 0, time.Time{}
 	s.endActivity(g, m.activity, m, "Successful", "")
 	s.changedLocked()
+	if g.rebalances || g.rebalancing != nil {
+		s.reconcile(g, "")
+	}
 	s.mu.Unlock()
 	s.watch(ctx, g, m)
 }

@@ -196,12 +196,15 @@ func (p groupProvider) Update(ctx context.Context, r resource.Request) (resource
 	if err := p.update(r.Caller, r.PhysicalID, settings); err != nil {
 		return failed, err
 	}
-	// A policy applies if the launch template or the subnets changed.
+	// A policy applies if the launch template or the subnets changed. questions.OtherInstances adds the instances that do not match.
 	var err error
-	if settings.LaunchTemplate != nil || settings.MixedInstancesPolicy != nil || settings.Subnets != nil {
+	if settings.LaunchTemplate != nil || settings.MixedInstancesPolicy != nil || settings.Subnets != nil ||
+		p.config.Readings.Other(questions.OtherInstances) {
 		switch {
 		case policy.AutoScalingRollingUpdate != nil:
-			err = p.rollingUpdate(ctx, r, r.PhysicalID, policy.AutoScalingRollingUpdate)
+			// Other subnets replace all instances, also those in subnets that stay. AWS does not document an exception. A rollback replaces
+			// only what the update launched.
+			err = p.rollingUpdate(ctx, r, r.PhysicalID, policy.AutoScalingRollingUpdate, settings.Subnets != nil && !r.Rollback)
 		case policy.AutoScalingInstanceRefresh != nil:
 			err = p.instanceRefresh(ctx, r, policy.AutoScalingInstanceRefresh.Preferences)
 		}

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -32,6 +33,9 @@ func (s *Service) reconcile(g *group, cause string) {
 		}
 	}
 	want := g.desired + g.surge
+	if s.rebalance(g); g.rebalancing != nil {
+		want++
+	}
 	for g.size() > want && !g.suspended["Terminate"] {
 		m := g.victim()
 		if m == nil {
@@ -49,6 +53,52 @@ func (s *Service) reconcile(g *group, cause string) {
 		s.groups = slices.DeleteFunc(s.groups, func(x *group) bool { return x == g })
 		s.deleted = append(s.deleted, g)
 		s.changedLocked()
+	}
+}
+
+// rebalanceSoon lets a group rebalance a moment later: an update that replaces instances suspends that first. The caller holds the lock.
+func (s *Service) rebalanceSoon(g *group) {
+	s.background(func(ctx context.Context) {
+		if s.config.Clock.Work(ctx, rebalanceWork) == nil {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			g.rebalances = true
+			s.reconcile(g, "")
+		}
+	})
+}
+
+// rebalance launches an instance in the zone with the fewest instances, if another zone has at least two more. The group has one instance
+// too many until that one is in service. Then the scale-in terminates an instance in the zone with the most. It follows changes of
+// subnets only. The caller holds the lock.
+// https://docs.aws.amazon.com/autoscaling/ec2/userguide/ec2-auto-scaling-benefits.html#AutoScalingBehavior.InstanceUsage
+func (s *Service) rebalance(g *group) {
+	if m := g.rebalancing; m != nil && m.state != pending && m.state != pendingWait {
+		g.rebalancing = nil // it is in service, or it failed
+	}
+	stable := g.rebalancing == nil && g.surge == 0 && g.activeRefresh() == nil && len(g.members) == g.desired && g.inService() == g.desired
+	if !g.rebalances || !stable || g.backoff || g.deleting || g.suspended["AZRebalance"] || g.suspended["Launch"] || g.suspended["Terminate"] {
+		return
+	}
+	zones := map[string]int{}
+	for _, subnet := range g.subnets {
+		zones[subnet.Zone] = 0
+	}
+	for _, m := range g.members {
+		zones[m.zone]++
+	}
+	names := slices.SortedFunc(maps.Keys(zones), func(a, b string) int { return cmp.Or(zones[a]-zones[b], cmp.Compare(a, b)) })
+	fewest, most := names[0], names[len(names)-1]
+	if zones[most]-zones[fewest] < 2 {
+		g.rebalances = false
+		return
+	}
+	before := len(g.members)
+	s.start(g, fmt.Sprintf("At %s instances were launched to balance instances in zones %s with other zones resulting in more than "+
+		"desired number of instances in the group.", stamp(s.now()), fewest))
+	// Without capacity in that zone, the group does not change.
+	if g.rebalances = len(g.members) > before && g.members[before].zone == fewest; len(g.members) > before {
+		g.rebalancing = g.members[before]
 	}
 }
 

@@ -228,8 +228,8 @@ type roll struct {
 	began        time.Time
 }
 
-// rollingUpdate replaces the obsolete instances of an updated group.
-func (s *Service) rollingUpdate(ctx context.Context, r resource.Request, name string, policy *rollingUpdate) error {
+// rollingUpdate replaces the obsolete instances of an updated group, or all of them.
+func (s *Service) rollingUpdate(ctx context.Context, r resource.Request, name string, policy *rollingUpdate, all bool) error {
 	u := &roll{Service: s, request: r, batch: 1, known: map[string]bool{}}
 	if policy.MaxBatchSize != nil {
 		u.batch = *policy.MaxBatchSize
@@ -258,7 +258,7 @@ func (s *Service) rollingUpdate(ctx context.Context, r resource.Request, name st
 	g, err := s.group(name)
 	if err == nil {
 		u.group = g
-		u.obsolete, err = s.obsolete(g, false)
+		u.obsolete, err = s.obsolete(g, all)
 	}
 	if err != nil {
 		s.mu.Unlock()

@@ -23,6 +23,8 @@ import (
 const (
 	// retryWork is the pause after a failed launch. It doubles up to retryLimit.
 	retryWork, retryLimit = 30 * time.Second, 8 * time.Minute
+	// rebalanceWork is the time from a change of subnets to the rebalancing of zones.
+	rebalanceWork = time.Minute
 	// healthWork is the delay until Auto Scaling notices that an instance ended.
 	healthWork = 30 * time.Second
 )
@@ -58,7 +60,7 @@ type Config struct {
 	// Roles and Events may be nil. Then no service-linked role is created, and events are discarded.
 	Roles  Roles
 	Events Emitter
-	// Readings of open questions: questions.TerminateHooks, questions.OtherSignals and questions.RefreshRollback.
+	// Readings of open questions: questions.TerminateHooks, OtherSignals, OtherInstances and RefreshRollback.
 	Readings questions.Readings
 }
 

@@ -24,6 +24,7 @@ const (
 	TerminateHooks  Name = "terminate-hooks"
 	OtherSignals    Name = "other-signals"
 	RefreshRollback Name = "refresh-rollback"
+	OtherInstances  Name = "other-instances"
 	LowerVersion    Name = "lower-version"
 )
 
@@ -96,6 +97,14 @@ var all = []Question{
 		Other:  "it calls CancelInstanceRefresh, and starts another refresh",
 		Page:   "https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-updatepolicy.html",
 		Trial:  "cancel the update of a group during its instance refresh, with a role that may not call RollbackInstanceRefresh",
+	},
+	{
+		Name:   OtherInstances,
+		Text:   "Does an update of a group that leaves its launch template alone replace instances of another version of it?",
+		Strict: "it does not: only another launch template, mixed instances policy or subnets do",
+		Other:  "it does, whatever the update changes, as documented for launch configurations",
+		Page:   "https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-updatepolicy.html",
+		Trial:  "change the launch template of a group without an update policy, then add the policy and a tag of the group",
 	},
 	{
 		Name:   LowerVersion,

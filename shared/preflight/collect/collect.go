@@ -192,7 +192,7 @@ func (g *Gatherer) groups(ctx context.Context, plan *preflight.Plan) (map[string
 			}
 			out.Instances = append(out.Instances, instance.ID)
 			switch {
-			case instance.TemplateVersion != group.TemplateVersion:
+			case !group.IsCurrent(instance, plan.NodesSince[pool.Name]):
 				out.Outdated = append(out.Outdated, instance.ID)
 			default:
 				out.InService++

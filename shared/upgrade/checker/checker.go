@@ -11,6 +11,7 @@ import (
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/preflight"
 	"github.com/drover-run/drover/shared/specs"
 	"github.com/drover-run/drover/shared/stack"
@@ -158,6 +159,19 @@ func (c *Checker) ResolveRoute(ctx context.Context, in events.Upgrade, last *upg
 	}
 	r.ApplyDeployed(deployed)
 	return r, nil
+}
+
+// NodesSince reads, by pool, the launch template version since which the deployed nodes are made of the same: see render.NodesSince.
+func (c *Checker) NodesSince(ctx context.Context, cluster string, pools []api.Pool) (map[string]string, error) {
+	deployed := map[string]stack.Deployed{}
+	for _, pool := range pools {
+		var err error
+		name := names.PoolStack(pool.Name)
+		if deployed[name], err = c.Stacks.Describe(ctx, names.Stack(cluster, name)); err != nil {
+			return nil, err
+		}
+	}
+	return plan.NodesSince(deployed), nil
 }
 
 // LoadRoute reads the route of an upgrade that has begun, as its record states it.

@@ -41,6 +41,8 @@ type Route struct {
 	NewBody  []byte
 	// Before and After are the resolved cluster, as deployed and as desired.
 	Before, After *api.Cluster
+	// NodesSince are the launch template versions since which the deployed nodes are made of the same, by pool: see render.NodesSince.
+	NodesSince map[string]string
 	// Images are the deployed images by pool.
 	Images map[string]string
 	// RollbackUntil is when EKS stops accepting the rollback of the control plane. It is zero if the version does not change.
@@ -181,7 +183,7 @@ func (r *Route) ComponentStacks() []string {
 // ApplyDeployed corrects Before with the deployed stacks. The spec may name the target already, and an earlier upgrade may have stopped
 // between two steps.
 func (r *Route) ApplyDeployed(deployed map[string]stack.Deployed) {
-	r.Images = plan.Images(deployed)
+	r.Images, r.NodesSince = plan.Images(deployed), plan.NodesSince(deployed)
 	upgrade.Keep{
 		Images: true, Addons: true, OverridesSpec: true,
 	}.Apply(r.Spec, r.Before, upgrade.Step{}, r.Images, plan.AddonVersions(deployed, r.Before.Spec.Addons))
@@ -192,6 +194,7 @@ func (r *Route) Checked(cluster string, rollback bool, steps []upgrade.Step) *pr
 	return &preflight.Plan{
 		Cluster: cluster, From: r.From, To: r.To, Steps: steps, Before: r.Before, After: r.After,
 		Alarms: r.Spec.Spec.Upgrade.Alarms, UpgradeFrom: r.New.Spec.UpgradeFrom, Rollback: rollback, RollbackUntil: r.RollbackUntil,
+		NodesSince: r.NodesSince,
 	}
 }
 

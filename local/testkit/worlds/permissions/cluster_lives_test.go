@@ -71,6 +71,14 @@ var clusterLives = map[string]func(*life){
 		l.SettleAll()
 		l.RequirePhase(status.Deleted)
 	},
+	"a roll that waits for a drain": func(l *life) {
+		l.StartDrain(lives.TwoNodes)
+		l.ChangePool(lives.TwoNodes + ", labels: {team: b}")
+		time.Sleep(20 * time.Minute)
+		require.NotEmpty(l.T, l.PoolWaits().Message)
+		l.BlockPods(false)
+		l.SettleAll()
+	},
 	"a replacement that is refused": func(l *life) {
 		l.CreateCluster("")
 		l.Upload(names.ClusterSpec("demo"), strings.Replace(harness.Spec("demo", ""), "10.0.0.0/16", "10.1.0.0/16", 1))

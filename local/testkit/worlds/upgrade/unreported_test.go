@@ -23,6 +23,7 @@ import (
 	"github.com/drover-run/drover/local/testkit/harness"
 	"github.com/drover-run/drover/local/testkit/lives"
 	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/pool"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/upgrade"
 )
@@ -194,6 +195,7 @@ func TestSpecDuringAStackUpdateAfterAnAbort(t *testing.T) {
 				require.Equal(t, "b", l.Stack("demo", stack).Tags["team"])
 				require.Equal(t, "1.36", l.Stack("demo", names.ControlPlane).Outputs["KubernetesVersion"])
 				require.Equal(t, 1, l.VersionUpdates())
+				l.WaitForGroup(func(g pool.Group) bool { return len(g.Instances) == 1 }) // the tags replace no node, and need no drain
 				require.Equal(t, []string{map[bool]string{true: "1.36", false: "1.35"}[stack == "pool-a"]}, l.kubelets("a"))
 				l.StartUpgrade(events.Upgrade{Release: "r2"})
 				l.SettleAll()
