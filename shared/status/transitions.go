@@ -212,6 +212,7 @@ func (s *Status) setUpgradePhase(message string, r *upgrade.Record, end UpgradeE
 		if override := r.OverrideReason(upgrade.Target{}); override != "" {
 			s.Message = ButRelease + override
 		}
+		s.MentionDrains()
 	default:
 		s.Phase, s.Message = cmp.Or(GapForReason(converged.Reason).Phase, Failed), converged.Message
 	}

@@ -414,6 +414,15 @@ func TestRecordUpgradeEnds(t *testing.T) {
 			require.Equal(t, &one, s.Upgrade)
 		})
 	}
+	t.Run("the message of a Ready cluster names drains of a roll", func(t *testing.T) {
+		s := Status{
+			Phase: Upgrading, Conditions: conditions(converged(ReasonUpToDate, "")),
+			Nodes: []Node{{Instance: "i-1", Name: "node-1", Pool: "a", State: NodeDraining, Roll: true}},
+		}
+		s.RecordUpgrade(one, &upgrade.Record{State: upgrade.Done}, UpgradeEnd{}, noon)
+		require.Equal(t, Ready, s.Phase)
+		require.Equal(t, AsSpecified+ButDrains+"node-1 of pool a is Draining", s.Message)
+	})
 	t.Run("a cluster that was never converged keeps its phase", func(t *testing.T) {
 		s := Status{Phase: Upgrading, Message: "before"}
 		s.RecordUpgrade(one, &upgrade.Record{State: upgrade.Done}, UpgradeEnd{}, noon)
