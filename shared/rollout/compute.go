@@ -442,8 +442,8 @@ type Wait struct {
 	Until   time.Time `json:"until,omitzero"`
 }
 
-// Waits returns the members of a plan that could not start at a time, in the order of the plan. At the zero time, windows and freezes do
-// not count.
+// Waits returns the members of a plan that could not start at a time because of their facts, in the order of the plan. At the zero time,
+// windows and freezes do not count.
 func Waits(p *Plan, facts []Fact, freezes []api.Freeze, at time.Time) (all []Wait) {
 	byName := map[string]*Fact{}
 	for i := range facts {
@@ -455,23 +455,9 @@ func Waits(p *Plan, facts []Fact, freezes []api.Freeze, at time.Time) (all []Wai
 			if f == nil {
 				continue
 			}
-			w := Wait{Cluster: m.Cluster}
-			switch {
-			case at.IsZero() && f.Paused:
-				w.Reason = ReasonClusterPaused
-			case !at.IsZero():
-				w.Reason, w.Until = f.hold(freezes, at)
+			if reason, until := f.obstacle(freezes, at, ""); reason != "" {
+				all = append(all, Wait{m.Cluster, reason, until})
 			}
-			switch {
-			case w.Reason != "":
-			case f.Busy:
-				w.Reason = ReasonBusy
-			case f.Unready:
-				w.Reason = ReasonNotReady
-			default:
-				continue
-			}
-			all = append(all, w)
 		}
 	}
 	return all

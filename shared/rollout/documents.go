@@ -109,7 +109,7 @@ type DesiredState struct {
 
 // Section is what one rollout wants from a cell. It follows from the record of the run alone.
 type Section struct {
-	// Run and Sequence are those of the record. A section never replaces one with higher ones.
+	// Run and Sequence are the number and the sequence of the run. A section never replaces one with higher ones.
 	Run      int64 `json:"run"`
 	Sequence int64 `json:"sequence"`
 	// Assignments of the members that have started, in the order of the plan. A cluster of an ended run keeps its last one.

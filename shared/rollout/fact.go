@@ -26,7 +26,7 @@ type Fact struct {
 	// Pinned reports whether the spec opts out of rollouts of releases. Paused reports whether the spec is paused.
 	Pinned bool `json:"pinned,omitempty"`
 	Paused bool `json:"paused,omitempty"`
-	// Busy reports whether an execution works on the cluster. Unready reports whether its phase is Stopped, Failed or Deleted.
+	// Busy reports whether an execution works on the cluster or is about to. Unready reports whether its phase is Stopped, Failed or Deleted.
 	Busy    bool `json:"busy,omitempty"`
 	Unready bool `json:"unready,omitempty"`
 	// Opening is the window of the cluster; nil is always open.
@@ -63,10 +63,14 @@ func (o *Opening) open(now time.Time) (open bool, until time.Time) {
 	return true, time.Time{}
 }
 
-// hold returns what keeps drover from beginning work on the cluster by itself; empty if nothing does.
+// hold returns what keeps drover from beginning work on the cluster by itself; empty if nothing does. At the zero time,
+// freezes and windows do not count.
 func (f *Fact) hold(freezes []api.Freeze, now time.Time) (reason Reason, until time.Time) {
 	if f.Paused {
 		return ReasonClusterPaused, time.Time{}
+	}
+	if now.IsZero() {
+		return "", time.Time{}
 	}
 	if len(freezes) > 0 {
 		if freeze, until := api.Frozen(freezes, api.StopRollouts, f.AllLabels(), now); freeze != nil {
@@ -75,6 +79,23 @@ func (f *Fact) hold(freezes []api.Freeze, now time.Time) (reason Reason, until t
 	}
 	if open, until := f.Opening.open(now); !open {
 		return ReasonClusterWindow, until
+	}
+	return "", time.Time{}
+}
+
+// obstacle returns why the cluster cannot start at a time; empty if it can. release is why it cannot get the release; empty if it can.
+// Ticks and Waits call it, so that both have the same reasons in the same precedence.
+func (f *Fact) obstacle(freezes []api.Freeze, now time.Time, release Reason) (reason Reason, until time.Time) {
+	if reason, until = f.hold(freezes, now); reason != "" {
+		return reason, until
+	}
+	switch {
+	case release != "":
+		return release, time.Time{}
+	case f.Busy:
+		return ReasonBusy, time.Time{}
+	case f.Unready:
+		return ReasonNotReady, time.Time{}
 	}
 	return "", time.Time{}
 }

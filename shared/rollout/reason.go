@@ -73,7 +73,7 @@ const (
 	ReasonReleaseUnusable Reason = "ReleaseUnusable"
 	// ReasonBusy: other work is in flight on the cluster.
 	ReasonBusy Reason = "Busy"
-	// ReasonNotReady: the cluster is not Ready.
+	// ReasonNotReady: the phase of the cluster is Stopped, Failed or Deleted.
 	ReasonNotReady Reason = "NotReady"
 	// ReasonSlots: as many members are at risk as maxConcurrency allows.
 	ReasonSlots Reason = "Slots"

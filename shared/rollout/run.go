@@ -11,7 +11,7 @@ type Run struct {
 	Rollout string `json:"rollout"`
 	Number  int64  `json:"number"`
 	Plan    string `json:"plan"`
-	// Sequence grows by one with each change of the record.
+	// Sequence grows by one with each change of the run.
 	Sequence int64    `json:"sequence"`
 	State    RunState `json:"state"`
 	// Started and Ended are when the run began, and when its state became final.

@@ -234,7 +234,7 @@ func (t *ticking) haltFailed() {
 	}
 }
 
-// watchAlarms records since when an alarm of the open stage is in ALARM, or none is. It halts the stage if one is for too long.
+// watchAlarms records since when an alarm of the open stage is in ALARM, or none is. It halts the run if one is for too long.
 func (t *ticking) watchAlarms() {
 	i := t.openStage()
 	if i == len(t.stages) || t.r.Stages[i].Began.IsZero() || len(t.p.Stages[i].Alarms) == 0 {
@@ -290,8 +290,11 @@ func (t *ticking) pass() {
 
 // passes reports whether a stage passes:
 //   - No member waits or is at risk.
-//   - The failures are within the budget, and fewer than the Good members.
+//   - Failed and blocked members together are within the budget, and fewer than the Good members.
+//   - No alarm of the stage is in ALARM or absent.
 //   - The soak and the approvals are complete.
+//
+// A stage whose members are all skipped passes at once.
 func (t *ticking) passes(i int) bool {
 	s, run, own, all := &t.p.Stages[i], &t.r.Stages[i], t.tally(i), t.sharedTally(i, false)
 	if own.skipped == own.members {
@@ -370,27 +373,20 @@ func (t *ticking) stageReason(i int) (reason Reason, until time.Time) {
 	return "", time.Time{}
 }
 
-// obstacle returns why a member cannot start now, according to its facts; empty if it can.
+// obstacle returns why a member cannot start now, according to its fact, its release and its cell; empty if it can.
 func (t *ticking) obstacle(member *Member) (reason Reason, until time.Time) {
 	f, found := t.in.Facts[member.Cluster]
 	if !found || t.now.Sub(f.Observed) > staleAfter {
 		return ReasonUnreported, time.Time{}
 	}
-	reason, until = f.hold(t.freezes, t.now)
-	if reason != "" {
-		return reason, until
-	}
+	var release Reason
 	switch {
 	case misfit(f.Deployed.KubernetesVersion, t.releases[member.To.SHA256]) != "":
-		return ReasonIncompatibleVersion, time.Time{}
+		release = ReasonIncompatibleVersion
 	case slices.Contains(t.in.Cells[member.Cell].Unusable, member.To.SHA256):
-		return ReasonReleaseUnusable, time.Time{}
-	case f.Busy:
-		return ReasonBusy, time.Time{}
-	case f.Unready:
-		return ReasonNotReady, time.Time{}
+		release = ReasonReleaseUnusable
 	}
-	return "", time.Time{}
+	return f.obstacle(t.freezes, t.now, release)
 }
 
 // withdraw withdraws starts that have not begun, if a brake, a gate or the cluster forbids a start now. The slot is held until the cell
@@ -462,11 +458,11 @@ func (t *ticking) start() {
 	}
 }
 
-// full returns why the budget of a stage allows no further start; empty if it does.
-func (s *Stage) full(own, pool tally) Reason {
-	spent := pool.failed
+// full returns why the slots or the budget of a stage allow no further start; empty if they do.
+func (s *Stage) full(own, shared tally) Reason {
+	spent := shared.failed
 	if s.Budget == api.BudgetStrict {
-		spent += pool.atRisk
+		spent += shared.atRisk
 	}
 	switch {
 	case own.atRisk >= s.MaxConcurrency:

@@ -397,6 +397,30 @@ func TestTickWaitsForClusters(t *testing.T) {
 			}
 		})
 	}
+	t.Run("Waits gives the reason of the tick", func(t *testing.T) {
+		for bits := range 32 {
+			s := begin(t, "  stages: [{name: canary, selector: {matchLabels: {stage: canary}}, soak: 0s, settle: 0s}, "+
+				"{name: prod, selector: {matchLabels: {stage: prod}}, maxConcurrency: 9, maxFailures: 9}]")
+			s.see("b", func(f *rollout.Fact) {
+				f.Busy, f.Unready, f.Paused = bits&1 != 0, bits&2 != 0, bits&4 != 0
+				if bits&8 != 0 {
+					f.Opening = &rollout.Opening{Opens: later}
+				}
+			})
+			if bits&16 != 0 {
+				s.in.Freezes = []api.Freeze{freeze}
+			}
+			s.after(time.Minute).report(rollout.AttemptDone, "a").tick()
+			var want []rollout.Wait
+			if m := s.member("b"); bits != 0 {
+				require.Equal(t, rollout.Waiting, m.State)
+				want = []rollout.Wait{{Cluster: "b", Reason: m.Reason, Until: m.Until}}
+			} else {
+				require.Equal(t, rollout.Started, m.State)
+			}
+			require.Equal(t, want, rollout.Waits(s.plan, []rollout.Fact{s.in.Facts["b"]}, s.in.Freezes, s.now), "%05b", bits)
+		}
+	})
 	t.Run("an override ignores a freeze", func(t *testing.T) {
 		s := begin(t, "  stages: [{name: prod, selector: {matchLabels: {stage: prod}}}]")
 		s.in.Freezes = []api.Freeze{freeze}
@@ -457,7 +481,7 @@ func TestTickMembersLeave(t *testing.T) {
 	s.after(time.Minute).see("b", func(f *rollout.Fact) { f.Pinned = true }).
 		see("c", func(f *rollout.Fact) { f.Deployed = subject().Releases[0].Target() }).
 		see("d", func(f *rollout.Fact) { f.Labels = nil }).tick()
-	require.Equal(t, "a Started, b Skipped Pinned, c Skipped UpToDate, d Waiting Stage", s.states(), "a relabelled cluster stays a member")
+	require.Equal(t, "a Started, b Skipped Pinned, c Skipped UpToDate, d Waiting Stage", s.states(), "a relabeled cluster stays a member")
 }
 
 func TestTickNewerPlans(t *testing.T) {
