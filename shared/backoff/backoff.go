@@ -1,5 +1,5 @@
-// Package backoff defines how often drover polls and when it retries. Each schedule has the name of what waits. It is
-// pure: it computes pauses, and its callers wait.
+// Package backoff defines how often drover polls and when it retries, and the other times that more than one package
+// uses. Each schedule has the name of what waits. It is pure: it computes pauses, and its callers wait.
 package backoff
 
 import (
@@ -36,7 +36,7 @@ var (
 	EKSCalls = Policy{Divisor: 1, Min: 5 * time.Second, Max: MaxUpgradePause}
 )
 
-// JoinPause returns the pause between two calls of join, after a time has passed since the instance waits at its hook. Most instances boot
+// JoinPause returns the pause between two calls of join, when the instance has waited at its hook for a time. Most instances boot
 // in half a minute to a minute and a half. So the pause is shortest then, and once the node has registered: it is Ready some seconds later.
 // After that the pause is a thirtieth of the time. A hook that is held for 24 hours has 1,600 calls, of nine events each: an execution has
 // 25,000.

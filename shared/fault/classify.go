@@ -16,7 +16,7 @@ var throttles = []string{
 	"EC2ThrottledException", "Throttled", // the last is SNS's
 }
 
-// passing are the error codes of failures that a retry may not meet.
+// passing are the error codes of failures that may not recur at the next try.
 var passing = []string{
 	"InternalError", "InternalFailure", "InternalServerError", "InternalServerException", "ServerException",
 	"ServiceUnavailable", "ServiceUnavailableException", "RequestTimeout", "RequestTimeoutException",

@@ -11,7 +11,7 @@ type Named interface {
 // Throttled reports that AWS or Kubernetes throttled a call. Machines retry it.
 type Throttled struct{ Cause error }
 
-// Transient reports a failure that a retry may not meet: 5xx, network, a conflicting write. Machines retry it.
+// Transient reports a failure that may not recur at the next try: 5xx, network, a conflicting write. Machines retry it.
 type Transient struct{ Cause error }
 
 // LeaseLost reports that another execution holds the cluster's lease. This execution must change nothing.

@@ -77,13 +77,13 @@ func TestWaits(t *testing.T) {
 // An upgrade that ended before it was complete leaves a gap. The gap is derived from the recorded status.
 func TestUpgradeGap(t *testing.T) {
 	for _, state := range []upgrade.State{upgrade.Checking, upgrade.Running, upgrade.Blocked, upgrade.Stopped, upgrade.Done} {
-		lack := GapForState(string(state))
+		gap := GapForState(string(state))
 		if !state.Final() || state == upgrade.Done {
-			require.Zero(t, lack, state)
+			require.Zero(t, gap, state)
 			continue
 		}
-		require.Equal(t, Stopped, lack.Phase)
-		require.Equal(t, lack, GapForReason(lack.Reason))
+		require.Equal(t, Stopped, gap.Phase)
+		require.Equal(t, gap, GapForReason(gap.Reason))
 	}
 	require.Equal(t, Ready, GapForReason(GapForState(UpgradeScheduled).Reason).Phase, "until its time the cluster is well")
 	require.Zero(t, GapForReason("StackFailed"))

@@ -267,7 +267,7 @@ func (r *auditRun) startDue(ctx context.Context, cluster string, s *status.Statu
 	case s.Phase == status.Converging, s.Phase == status.Upgrading && r.hasStackOperation(cluster):
 		return r.checkConverging(ctx, cluster, s)
 	case s.Phase == status.Ready, s.Phase == status.Stopped, s.Phase == status.Failed, s.Phase == status.Upgrading:
-		return r.detectDrift(ctx, cluster, s)
+		return r.auditCluster(ctx, cluster, s)
 	}
 	return nil
 }

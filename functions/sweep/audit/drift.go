@@ -23,10 +23,10 @@ import (
 // maxFindings bounds the findings that are recorded for one cluster.
 const maxFindings = 20
 
-// detectDrift compares a cluster without a running operation with its desired state, and repairs or records the
+// auditCluster compares a cluster without a running operation with its desired state, and repairs or records the
 // differences. It skips a cluster whose stacks are being changed, and one whose status was written after the stacks
 // were listed. Unhealthy nodes are handled before planning, so also if the spec is invalid.
-func (r *auditRun) detectDrift(ctx context.Context, cluster string, s *status.Status) error {
+func (r *auditRun) auditCluster(ctx context.Context, cluster string, s *status.Status) error {
 	if s.UpdatedAt.After(r.now) {
 		return nil
 	}

@@ -127,7 +127,7 @@ func TestAuditComparesACluster(t *testing.T) {
 			a := &auditFixture{status: &test.status, preview: test.preview}
 			r := a.run()
 			r.stacks[demo] = test.stacks
-			require.NoError(t, r.detectDrift(t.Context(), demo, a.status))
+			require.NoError(t, r.auditCluster(t.Context(), demo, a.status))
 			require.Equal(t, test.want, a.calls)
 		})
 	}
@@ -135,13 +135,13 @@ func TestAuditComparesACluster(t *testing.T) {
 		a := &auditFixture{status: &status.Status{Phase: status.Ready}, preview: plan.Preview{Next: scheduled}}
 		r := a.run()
 		r.due = map[string]bool{demo: true}
-		require.NoError(t, r.detectDrift(t.Context(), demo, a.status))
+		require.NoError(t, r.auditCluster(t.Context(), demo, a.status))
 		require.Equal(t, []string{"compare"}, a.calls)
 	})
 	for _, call := range []string{"compare", "write"} {
 		t.Run("and starts nothing when a call fails: "+call, func(t *testing.T) {
 			a := &auditFixture{status: &status.Status{Phase: status.Ready}, preview: previewOf(retag), failing: map[string]error{call: errThrottled}}
-			require.ErrorIs(t, a.run().detectDrift(t.Context(), demo, a.status), errThrottled)
+			require.ErrorIs(t, a.run().auditCluster(t.Context(), demo, a.status), errThrottled)
 			require.NotContains(t, fmt.Sprint(a.calls), "start")
 		})
 	}
@@ -154,7 +154,7 @@ func TestAuditComparesACluster(t *testing.T) {
 			r.groups[group] = pool.Group{
 				Name: group, TemplateVersion: "2", Instances: []pool.Instance{{ID: "i-1", State: pool.InService, TemplateVersion: "1"}},
 			}
-			require.NoError(t, r.detectDrift(t.Context(), demo, a.status))
+			require.NoError(t, r.auditCluster(t.Context(), demo, a.status))
 			require.Equal(t, reported, a.status.Condition(status.InSync) != nil, phase)
 		}
 	})

@@ -15,15 +15,15 @@ import (
 )
 
 func TestUnhealthyNodesAreReplaced(t *testing.T) {
-	ill := func(i int, since time.Duration) pool.NodeHealth {
+	notReady := func(i int, since time.Duration) pool.NodeHealth {
 		return pool.NodeHealth{Name: fmt.Sprint("node-", i), Instance: fmt.Sprint("i-", i), Pool: "a", Since: noon.Add(-since)}
 	}
-	well := func(i int) pool.NodeHealth {
-		h := ill(i, time.Hour)
+	ready := func(i int) pool.NodeHealth {
+		h := notReady(i, time.Hour)
 		h.Ready = true
 		return h
 	}
-	cordoned := ill(1, time.Hour)
+	cordoned := notReady(1, time.Hour)
 	cordoned.Cordoned = true
 	for name, test := range map[string]struct {
 		// nodes of as many instances, less missing ones.
@@ -35,99 +35,99 @@ func TestUnhealthyNodesAreReplaced(t *testing.T) {
 	}{
 		"one at a time, the longest first": {
 			nodes: []pool.NodeHealth{
-				ill(1, time.Hour), ill(2, 2*time.Hour), well(3), well(4), well(5), well(6), well(7),
+				notReady(1, time.Hour), notReady(2, 2*time.Hour), ready(3), ready(4), ready(5), ready(6), ready(7),
 			}, want: []string{"nodes", "replace i-2"},
 		},
 		"when it is listed last": {
 			nodes: []pool.NodeHealth{
-				ill(1, 2*time.Hour), ill(2, time.Hour), well(3), well(4), well(5), well(6), well(7),
+				notReady(1, 2*time.Hour), notReady(2, time.Hour), ready(3), ready(4), ready(5), ready(6), ready(7),
 			}, want: []string{"nodes", "replace i-1"},
 		},
 		"not before patience is over; the next sweep looks again": {
-			nodes: []pool.NodeHealth{ill(1, notReadyLimit-1), well(2)}, want: []string{"nodes", "inspect demo"},
+			nodes: []pool.NodeHealth{notReady(1, notReadyLimit-1), ready(2)}, want: []string{"nodes", "inspect demo"},
 		},
 		"does not look again before the next audit can find it in time": {
-			nodes: []pool.NodeHealth{ill(1, notReadyLimit-period), well(2)}, want: []string{"nodes"},
+			nodes: []pool.NodeHealth{notReady(1, notReadyLimit-period), ready(2)}, want: []string{"nodes"},
 		},
 		"not at a cordoned node": {
-			nodes: []pool.NodeHealth{{Name: "n", Instance: "i-1", Pool: "a", Since: noon.Add(1 - notReadyLimit), Cordoned: true}, well(2)},
+			nodes: []pool.NodeHealth{{Name: "n", Instance: "i-1", Pool: "a", Since: noon.Add(1 - notReadyLimit), Cordoned: true}, ready(2)},
 			want:  []string{"nodes"},
 		},
 		"not in a paused cluster": {
-			nodes: []pool.NodeHealth{ill(1, notReadyLimit-1), well(2)}, given: func(a *auditFixture, _ *auditRun) {
+			nodes: []pool.NodeHealth{notReady(1, notReadyLimit-1), ready(2)}, given: func(a *auditFixture, _ *auditRun) {
 				a.status.Phase, a.status.Conditions = status.Stopped, []status.Condition{condition(status.Converged, "False", status.ReasonPaused)}
 			}, want: []string{"nodes"},
 		},
 		"an error of the request is returned": {
-			nodes: []pool.NodeHealth{ill(1, notReadyLimit-1), well(2)}, given: func(a *auditFixture, _ *auditRun) {
+			nodes: []pool.NodeHealth{notReady(1, notReadyLimit-1), ready(2)}, given: func(a *auditFixture, _ *auditRun) {
 				a.failing["inspect demo"] = errThrottled
 			}, want: []string{"nodes", "inspect demo"}, err: errThrottled,
 		},
-		"once patience is over":       {nodes: []pool.NodeHealth{ill(1, notReadyLimit), well(2)}, want: []string{"nodes", "replace i-1"}},
-		"not while they are cordoned": {nodes: []pool.NodeHealth{cordoned, well(2)}, want: []string{"nodes"}},
-		"when they never came":        {nodes: []pool.NodeHealth{well(1)}, missing: 1, want: []string{"nodes", "replace i-2"}},
-		"not when many are ill": {
-			nodes: []pool.NodeHealth{ill(1, time.Hour), ill(2, time.Hour), well(3), well(4), well(5)}, want: []string{"nodes"},
+		"once patience is over":       {nodes: []pool.NodeHealth{notReady(1, notReadyLimit), ready(2)}, want: []string{"nodes", "replace i-1"}},
+		"not while they are cordoned": {nodes: []pool.NodeHealth{cordoned, ready(2)}, want: []string{"nodes"}},
+		"when they never came":        {nodes: []pool.NodeHealth{ready(1)}, missing: 1, want: []string{"nodes", "replace i-2"}},
+		"not when many are not Ready": {
+			nodes: []pool.NodeHealth{notReady(1, time.Hour), notReady(2, time.Hour), ready(3), ready(4), ready(5)}, want: []string{"nodes"},
 		},
 		"up to a third": {
 			nodes: []pool.NodeHealth{
-				ill(1, time.Hour), ill(2, time.Hour), well(3), well(4), well(5), well(6),
+				notReady(1, time.Hour), notReady(2, time.Hour), ready(3), ready(4), ready(5), ready(6),
 			}, want: []string{"nodes", "replace i-1"},
 		},
-		"one node of two":     {nodes: []pool.NodeHealth{ill(1, time.Hour), well(2)}, want: []string{"nodes", "replace i-1"}},
-		"the only node, once": {nodes: []pool.NodeHealth{ill(1, time.Hour)}, want: []string{"nodes", "write", "replace i-1"}},
+		"one node of two":     {nodes: []pool.NodeHealth{notReady(1, time.Hour), ready(2)}, want: []string{"nodes", "replace i-1"}},
+		"the only node, once": {nodes: []pool.NodeHealth{notReady(1, time.Hour)}, want: []string{"nodes", "write", "replace i-1"}},
 		"not the only node again": {
-			nodes: []pool.NodeHealth{ill(1, time.Hour)}, given: func(a *auditFixture, _ *auditRun) {
+			nodes: []pool.NodeHealth{notReady(1, time.Hour)}, given: func(a *auditFixture, _ *auditRun) {
 				a.status.Replaced = &status.Replaced{Count: 1, At: noon.Add(-period)}
 			}, want: []string{"nodes"},
 		},
 		"again after a longer pause": {
-			nodes: []pool.NodeHealth{ill(1, time.Hour)}, given: func(a *auditFixture, _ *auditRun) {
+			nodes: []pool.NodeHealth{notReady(1, time.Hour)}, given: func(a *auditFixture, _ *auditRun) {
 				a.status.Replaced = &status.Replaced{Count: 1, At: noon.Add(-2 * period)}
 			},
 			want: []string{"nodes", "write", "replace i-1"},
 		},
 		"not while one joins or leaves": {
-			nodes: []pool.NodeHealth{ill(1, time.Hour), well(2)}, given: func(_ *auditFixture, r *auditRun) {
+			nodes: []pool.NodeHealth{notReady(1, time.Hour), ready(2)}, given: func(_ *auditFixture, r *auditRun) {
 				group := r.groups[names.Group(demo, "a")]
 				group.Instances = append(group.Instances, pool.Instance{ID: "i-9", State: pool.PendingWait})
 				r.groups[group.Name] = group
 			}, want: []string{"nodes"},
 		},
 		"while a node joins another pool": {
-			nodes: []pool.NodeHealth{ill(1, time.Hour), well(2)}, given: func(_ *auditFixture, r *auditRun) {
+			nodes: []pool.NodeHealth{notReady(1, time.Hour), ready(2)}, given: func(_ *auditFixture, r *auditRun) {
 				r.stacks[demo]["pool-b"] = stack.Deployed{Status: "CREATE_COMPLETE"}
 				name := names.Group(demo, "b")
 				r.groups[name] = pool.Group{Name: name, Instances: []pool.Instance{{ID: "i-9", State: pool.PendingWait}}}
 			}, want: []string{"nodes", "replace i-1"},
 		},
 		"not while the cluster is paused": {
-			nodes: []pool.NodeHealth{ill(1, time.Hour), well(2)}, given: func(a *auditFixture, _ *auditRun) {
+			nodes: []pool.NodeHealth{notReady(1, time.Hour), ready(2)}, given: func(a *auditFixture, _ *auditRun) {
 				a.status.Phase, a.status.Conditions = status.Stopped, []status.Condition{condition(status.Converged, "False", status.ReasonPaused)}
 			}, want: []string{"nodes"},
 		},
 		"not while their pool's stack is broken": {
-			nodes: []pool.NodeHealth{ill(1, time.Hour), well(2)}, given: func(_ *auditFixture, r *auditRun) {
+			nodes: []pool.NodeHealth{notReady(1, time.Hour), ready(2)}, given: func(_ *auditFixture, r *auditRun) {
 				r.stacks[demo]["pool-a"] = stack.Deployed{Status: "UPDATE_ROLLBACK_FAILED"}
 			},
 			want: []string{"nodes"},
 		},
 		"not without a control plane": {
-			nodes: []pool.NodeHealth{ill(1, time.Hour), well(2)},
+			nodes: []pool.NodeHealth{notReady(1, time.Hour), ready(2)},
 			given: func(_ *auditFixture, r *auditRun) { delete(r.stacks[demo], names.ControlPlane) },
 		},
 		"not when they cannot be seen": {
-			nodes: []pool.NodeHealth{ill(1, time.Hour), well(2)}, given: func(a *auditFixture, _ *auditRun) {
+			nodes: []pool.NodeHealth{notReady(1, time.Hour), ready(2)}, given: func(a *auditFixture, _ *auditRun) {
 				a.failing["nodes"] = errors.New("no route")
 			}, want: []string{"nodes"},
 		},
 		"the error of the replacement is returned": {
-			nodes: []pool.NodeHealth{ill(1, time.Hour), well(2)}, given: func(a *auditFixture, _ *auditRun) {
+			nodes: []pool.NodeHealth{notReady(1, time.Hour), ready(2)}, given: func(a *auditFixture, _ *auditRun) {
 				a.failing["replace"] = errThrottled
 			}, want: []string{"nodes", "replace i-1"}, err: errThrottled,
 		},
 		"not the only node when that cannot be recorded": {
-			nodes: []pool.NodeHealth{ill(1, time.Hour)}, given: func(a *auditFixture, _ *auditRun) {
+			nodes: []pool.NodeHealth{notReady(1, time.Hour)}, given: func(a *auditFixture, _ *auditRun) {
 				a.failing["write"] = errThrottled
 			}, want: []string{"nodes", "write"}, err: errThrottled,
 		},

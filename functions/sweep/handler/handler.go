@@ -109,7 +109,8 @@ type pass struct {
 	run  func(ctx context.Context) error
 }
 
-// Handle sweeps or audits once, or handles the end of an execution. It returns the errors of all passes.
+// Handle sweeps or audits once. With Ended it only handles the end of that execution, and with Look it only observes those clusters. It
+// returns the errors of all passes.
 func (h *Handler) Handle(ctx context.Context, in events.Sweep) (struct{}, error) {
 	if in.Ended != nil {
 		return struct{}{}, h.endedExecutions().Handle(ctx, *in.Ended)
