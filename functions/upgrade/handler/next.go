@@ -14,6 +14,7 @@ import (
 	"github.com/drover-run/drover/shared/backoff"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/upgrade"
 	"github.com/drover-run/drover/shared/upgrade/route"
 )
 
@@ -36,7 +37,13 @@ func next(ctx context.Context, c *call) (events.UpgradeResult, error) {
 	wait, missing, err := c.completeStep(ctx)
 	var stopped *route.StopError
 	if unwanted != nil && (err == nil || errors.As(err, &stopped)) {
-		return events.UpgradeResult{}, unwanted
+		finish := false
+		if err == nil && (wait.Outcome != "" || missing != "") {
+			finish, err = c.mustFinish(ctx, s)
+		}
+		if !finish && (err == nil || errors.As(err, &stopped)) {
+			return events.UpgradeResult{}, unwanted
+		}
 	}
 	switch {
 	case err != nil:
@@ -67,6 +74,16 @@ func (c *call) completeStep(ctx context.Context) (wait events.UpgradeResult, mis
 	return wait, "", c.write(ctx)
 }
 
+// mustFinish reports whether EKS rolls the control plane back, or has done so, and the stack does not show it yet. An upgrade that stopped
+// here would leave a stack that states a newer version than the control plane runs, and the next plan would give nodes that version.
+func (c *call) mustFinish(ctx context.Context, s upgrade.Step) (bool, error) {
+	if s.Kind != upgrade.StepControlPlane || !s.NodesRolledBack {
+		return false, nil
+	}
+	eks, err := c.EKS.ControlPlane(ctx, names.EKSCluster(c.in.Cluster))
+	return err == nil && (eks.Status == "UPDATING" || !isRollBack(s, eks.Version)), err
+}
+
 // retryStep starts another execution for an incomplete step, unless another execution converges the cluster.
 func (c *call) retryStep(ctx context.Context, missing string) (events.UpgradeResult, error) {
 	holder, err := c.State.Holder(ctx, c.in.Cluster, c.Executions.Running)
@@ -89,7 +106,7 @@ func (c *call) retryStep(ctx context.Context, missing string) (events.UpgradeRes
 	return c.startStep(ctx)
 }
 
-// supersededBy returns why the newest spec no longer wants this upgrade; nil if it does. The upgrade stops between two steps only.
+// supersededBy returns why the newest spec no longer wants this upgrade; nil if it does. The upgrade stops after the execution of a step.
 func (c *call) supersededBy(ctx context.Context) (*route.StopError, error) {
 	spec, _, err := c.Checker.NewestSpec(ctx, c.in.Cluster)
 	var unusable *route.StopError

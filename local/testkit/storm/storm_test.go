@@ -89,6 +89,7 @@ var found = map[uint64]string{
 	700000000152:  "a relay was deleted while an execution had updated the control plane already",
 	3000000000065: "a run waited for a cluster whose only pool could not be created, and whose drain waited for room",
 	5000000000034: "S3 reported a conflict, and an override that had ended stayed in the record",
+	8000000000016: "the spec named another release while EKS rolled a control plane back",
 	8000000000074: "an upgrade stopped during the last drain of its roll, and the message did not name the drain",
 	5000000000226: "an upgrade began before the first fact of a cluster",
 	1471345952962: "a run withdrew an assignment before the cell had read it",
