@@ -55,8 +55,8 @@ func (f figures) takes() map[string]time.Duration {
 	return map[string]time.Duration{
 		"doctor": f.small, "account": f.small, rolesStep: 2*f.small + propagation,
 		"key-tags": 2 * f.small, "terminate-hooks": f.experiment(settleTime), "other-signals": f.experiment(settleTime),
-		"refresh-rollback": f.experiment(0),
-		"bootstrap":        f.bootstrap, "deploy": f.deployment, "releases": f.small,
+		"refresh-rollback": f.experiment(0), "other-instances": f.experiment(0),
+		"bootstrap": f.bootstrap, "deploy": f.deployment, "releases": f.small,
 		"cluster": f.cluster(), "node": f.small, "pod-identity": 2 * f.small,
 		"entry-roles": 2 * f.small, "addon-identities": 2 * f.addons, "key-grants": 0, "lower-version": f.version + f.small,
 		"roll": f.roll(), "upgrade": f.upgrade(), "back": f.upgrade(), "private": f.cluster() + f.relay,
@@ -86,7 +86,7 @@ func (f figures) run(t *testing.T) (all []estimate, total time.Duration) {
 		switch step.Name {
 		case "cluster", "private":
 			meter.Start("clusters", now, whole...)
-		case "terminate-hooks", "other-signals", "refresh-rollback":
+		case "terminate-hooks", "other-signals", "refresh-rollback", "other-instances":
 			meter.Start(step.Name, now, smallPrice)
 		}
 		now = now.Add(d)

@@ -380,3 +380,50 @@ func (t *Target) askRefreshRollback(ctx context.Context, log *runner.Log) (yes b
 	return false, "", fmt.Errorf("the experiment failed for another reason: the stack is %s: %s", stack.StackStatus,
 		strings.Join(reasons, "; "))
 }
+
+// askOtherInstances changes the launch template of a group that has no update policy. Then it adds the policy, and changes only the maximum
+// size of the group.
+// https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-attribute-updatepolicy.html
+func (t *Target) askOtherInstances(ctx context.Context, log *runner.Log) (yes bool, evidence string, err error) {
+	const name, without = "other-instances", `{AutoScalingRollingUpdate: !If [Always, !Ref "AWS::NoValue", `
+	rolling := strings.NewReplacer("PAUSE", "PT0S", "SIGNALS", "false").Replace(rollingPolicy)
+	policy := strings.Replace(rolling, "{AutoScalingRollingUpdate: ", without, 1)
+	policy = strings.TrimSuffix(policy, "}") + "]}"
+	r, old, err := t.begin(ctx, name, "", policy, "[]", 1, nil)
+	defer func() { err = errors.Join(err, r.end(ctx, name)) }()
+	if err != nil {
+		return false, "", err
+	}
+	stays, err := r.keeps(ctx, old)
+	if err != nil || !stays {
+		return false, "", errors.Join(err, errors.New("the update without an update policy replaced an instance"))
+	}
+	log.Show("%s has an earlier version of the launch template: adding the update policy and changing the maximum size", old[0])
+	template := strings.NewReplacer(policy, rolling, "VERSION", "2", `MaxSize: "3"`, `MaxSize: "4"`).Replace(r.template)
+	_, err = cloudformation.NewFromConfig(r.cfg).UpdateStack(ctx, &cloudformation.UpdateStackInput{
+		StackName: &r.stackName, TemplateBody: &template,
+	})
+	if err != nil {
+		return false, "", fmt.Errorf("updating stack %s: %w", r.stackName, err)
+	}
+	if stays, err = r.keeps(ctx, old); err != nil {
+		return false, "", err
+	}
+	if stays {
+		return false, "the update left " + old[0] + " in service", nil
+	}
+	return true, "the update replaced " + old[0], nil
+}
+
+// keeps waits for the end of an update of the stack, and reports whether the instances are still in service.
+func (r *trial) keeps(ctx context.Context, instances []string) (bool, error) {
+	stack, err := r.stackResult(ctx, r.stackName)
+	if err != nil {
+		return false, err
+	}
+	if stack == nil || stack.StackStatus != types.StackStatusUpdateComplete {
+		return false, fmt.Errorf("the update of %s failed: %+v", r.stackName, stack)
+	}
+	members, err := r.members(ctx)
+	return len(matching(members, instances, true, isInService)) == len(instances), err
+}

@@ -38,6 +38,11 @@ func (t *Target) questionsAlone() []question {
 			name: "refresh-rollback", text: "Can CloudFormation undo an instance refresh without autoscaling:RollbackInstanceRefresh?",
 			needs: rolesStep, ask: t.askRefreshRollback,
 		},
+		{
+			name:  "other-instances",
+			text:  "Does an update of a group that leaves its launch template alone replace instances of another version of it?",
+			needs: rolesStep, ask: t.askOtherInstances,
+		},
 	}
 }
 

@@ -101,3 +101,23 @@ func TestAskGroups(t *testing.T) {
 		})
 	}
 }
+
+// The question about other instances, under both readings.
+func TestAskOtherInstances(t *testing.T) {
+	for reading, answer := range map[string]string{"": "? no: ", string(questions.OtherInstances): "? yes: "} {
+		t.Run(answer, func(t *testing.T) {
+			readings, err := questions.Parse(reading)
+			require.NoError(t, err)
+			_, target := openWith(t, readings)
+			require.NoError(t, target.findZones(t.Context()))
+			require.NoError(t, target.resolveReleases(t.Context()))
+			roles, err := target.createStack(t.Context(), rolesStep, target.fill(roleTemplate))
+			require.NoError(t, err)
+			target.experiments = roles
+			all := target.questionsAlone()
+			result := step(t, questionSteps(all[len(all)-1:])[0].Run)
+			require.Equal(t, runner.Passed, result.Outcome, result.Reason)
+			require.Contains(t, result.Evidence[len(result.Evidence)-1], answer)
+		})
+	}
+}

@@ -45,7 +45,7 @@ func TestVerify(t *testing.T) {
 					require.NotContains(t, report, value, key)
 				}
 			}
-			require.Contains(t, report, "26 passed, 0 failed, 1 skipped")
+			require.Contains(t, report, "27 passed, 0 failed, 1 skipped")
 			answered := 0
 			for _, q := range questions.All() {
 				require.Contains(t, report, q.Text)
