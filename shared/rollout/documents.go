@@ -166,9 +166,12 @@ type Report struct {
 	Full time.Time `json:"full,omitzero"`
 	// Facts by the name of the cluster, sorted.
 	Facts []Fact `json:"facts"`
-	// Open are the clusters on which rollouts work now, sorted. Limit bounds their number; 0 is no bound.
-	Open  []string `json:"open,omitempty"`
-	Limit int      `json:"limit,omitempty"`
+	// Open are the clusters on which rollouts work now. Each has the number of its newest reservation: a call removes a cluster only if it
+	// knows that one. Limit bounds how many clusters are open; 0 is no bound.
+	Open  map[string]int64 `json:"open,omitempty"`
+	Limit int              `json:"limit,omitempty"`
+	// Reservations counts the reservations of all clusters, so that no number is used twice.
+	Reservations int64 `json:"reservations,omitempty"`
 	// Usable are the SHA-256 of the releases of active runs that the cell can use, sorted.
 	Usable []string `json:"usable,omitempty"`
 }
@@ -209,7 +212,7 @@ type Look struct {
 // Same reports whether a report says nothing new. Where a run measures time by the observations of a cluster, each one counts: after an
 // upgrade. Otherwise a newer one counts if the old one is too old: see tolerance.
 func (r *Report) Same(old *Report) bool {
-	return r.Limit == old.Limit && r.Full.Equal(old.Full) && slices.Equal(r.Open, old.Open) && slices.Equal(r.Usable, old.Usable) &&
+	return r.Limit == old.Limit && r.Full.Equal(old.Full) && maps.Equal(r.Open, old.Open) && slices.Equal(r.Usable, old.Usable) &&
 		slices.EqualFunc(r.Facts, old.Facts, func(a, b Fact) bool {
 			if b.Observed.After(a.Observed.Add(-tolerance(&a))) {
 				a.Observed = b.Observed

@@ -35,7 +35,9 @@ func TestFleetDocuments(t *testing.T) {
 		Sections: map[string]rollout.Section{"next": {Run: 3, Sequence: 1, Assignments: []rollout.Assignment{{Cluster: "a"}}}},
 		Freezes:  []api.Freeze{{Spec: api.FreezeSpec{From: "2026-01-01T00:00:00Z", Until: "2027-01-01T00:00:00Z"}}},
 	}
-	report := &rollout.Report{At: fleetTime, Facts: []rollout.Fact{{Cluster: "a", Observed: fleetTime}}, Open: []string{"a"}, Limit: 3}
+	report := &rollout.Report{
+		At: fleetTime, Facts: []rollout.Fact{{Cluster: "a", Observed: fleetTime}}, Open: map[string]int64{"a": 1}, Limit: 3, Reservations: 1,
+	}
 	assignment := &rollout.CellAssignment{Assignment: rollout.Assignment{Cluster: "a", Run: 3}, Taken: fleetTime, Begun: true}
 	freezes := &rollout.CellFreezes{Freezes: desired.Freezes}
 

@@ -72,7 +72,7 @@ func (c *call) addAssigned(set map[string]bool) {
 // addChanged adds the clusters that may have changed since they were observed. While a run is active it lists specs and statuses, which
 // also finds new and deleted clusters.
 func (c *call) addChanged(ctx context.Context, set map[string]bool, active bool) error {
-	for _, cluster := range c.report.Open {
+	for cluster := range c.report.Open {
 		set[cluster] = true
 	}
 	for i := range c.report.Facts {

@@ -100,7 +100,7 @@ func TestLostEvents(t *testing.T) {
 		w.now = w.now.Add(backoff.AuditPeriod)
 		w.handle(events.Fleet{Audit: true})
 		require.Equal(t, rollout.AttemptStopped, w.attempt("a"))
-		require.Empty(t, w.report().Open)
+		require.Empty(t, w.open())
 	})
 }
 

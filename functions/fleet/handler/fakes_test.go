@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"slices"
 	"testing"
@@ -212,6 +213,12 @@ func (w *world) report() *rollout.Report {
 	require.NoError(w.t, err)
 	require.NotNil(w.t, r)
 	return r
+}
+
+// open returns the clusters on the list of open ones, sorted.
+func (w *world) open() []string {
+	w.t.Helper()
+	return slices.Sorted(maps.Keys(w.report().Open))
 }
 
 func (w *world) fact(cluster string) rollout.Fact {

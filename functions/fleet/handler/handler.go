@@ -256,32 +256,36 @@ func (w *wantedState) isOf(a *rollout.Attempt) bool {
 }
 
 // reserve puts those of the clusters on the list of open ones whose assignments are not copied yet, up to the limit of the cell. The others
-// are no longer wanted in this call.
+// are no longer wanted in this call. A cluster that is on the list gets a new reservation, so that no call that observed it earlier removes
+// it. A call that read older assignments conflicts here with one that removed the cluster.
 func (c *call) reserve(ctx context.Context, clusters []string, etag string) error {
 	attempts := map[string]*rollout.Attempt{}
 	for i := range c.report.Facts {
 		attempts[c.report.Facts[i].Cluster] = c.report.Facts[i].Attempt
 	}
-	open := slices.Clone(c.report.Open)
+	next := *c.report
+	next.Open = maps.Clone(c.report.Open)
+	if next.Open == nil {
+		next.Open = map[string]int64{}
+	}
 	for _, cluster := range clusters {
 		w, isWanted := c.wanted[cluster]
 		a := attempts[cluster]
-		if !isWanted || w.Withdrawn || slices.Contains(open, cluster) || a != nil && w.isOf(a) {
+		if !isWanted || w.Withdrawn || a != nil && w.isOf(a) {
 			continue
 		}
-		if limit := c.limit(); len(open) >= limit {
-			logging.From(ctx).Info("cell limit reached", "cluster", cluster, "limit", limit)
+		if _, isOpen := next.Open[cluster]; !isOpen && len(next.Open) >= c.limit() {
+			logging.From(ctx).Info("cell limit reached", "cluster", cluster, "limit", c.limit())
 			delete(c.wanted, cluster)
 			continue
 		}
-		open = append(open, cluster)
+		next.Reservations++
+		next.Open[cluster] = next.Reservations
 	}
-	if len(open) == len(c.report.Open) {
+	if next.Reservations == c.report.Reservations {
 		return nil
 	}
-	slices.Sort(open)
-	next := *c.report
-	next.Open, next.Limit = open, c.limit()
+	next.Limit = c.limit()
 	if next.At.IsZero() {
 		next.At = c.now
 	}
@@ -357,7 +361,9 @@ func (c *call) writeReport(ctx context.Context, all, complete bool, usable []str
 
 // merge returns a report with the observed facts, unless it has newer ones. The facts of clusters without a spec are removed.
 func (c *call) merge(had *rollout.Report, all bool, usable []string) *rollout.Report {
-	next := &rollout.Report{At: c.now, Full: had.Full, Limit: c.limit(), Usable: usable}
+	next := &rollout.Report{
+		At: c.now, Full: had.Full, Open: map[string]int64{}, Limit: c.limit(), Reservations: had.Reservations, Usable: usable,
+	}
 	if c.event != "" {
 		next.Usable = had.Usable
 	}
@@ -376,19 +382,19 @@ func (c *call) merge(had *rollout.Report, all bool, usable []string) *rollout.Re
 	for _, cluster := range slices.Sorted(maps.Keys(facts)) {
 		next.Facts = append(next.Facts, facts[cluster])
 	}
-	for _, cluster := range had.Open {
+	for cluster, reservation := range had.Open {
 		f, found := c.facts[cluster]
 		_, isWanted := c.wanted[cluster]
 		a := (*rollout.Attempt)(nil)
 		if f != nil {
 			a = f.Attempt
 		}
-		// Another call may have put the cluster on the list after this one observed it.
-		listed := slices.Contains(c.report.Open, cluster)
-		if found && listed && (a == nil && !isWanted || a != nil && a.State.Ended() && !c.waitsFor(cluster, a)) {
+		// Another call may have reserved the cluster after this one observed it.
+		known := c.report.Open[cluster] == reservation
+		if found && known && (a == nil && !isWanted || a != nil && a.State.Ended() && !c.waitsFor(cluster, a)) {
 			continue
 		}
-		next.Open = append(next.Open, cluster)
+		next.Open[cluster] = reservation
 	}
 	return next
 }

@@ -223,7 +223,7 @@ func TestAssignments(t *testing.T) {
 		w.started = nil
 		w.later(time.Minute)
 		require.Equal(t, rollout.AttemptOpen, w.attempt("a"))
-		require.Equal(t, []string{"a"}, w.report().Open)
+		require.Equal(t, []string{"a"}, w.open())
 		due := noon.Add(time.Minute)
 		require.Equal(t, []string{names.DueExecution("a", due), names.Function("rollout")}, w.started)
 		require.Contains(t, w.bucket.Keys(), names.Due(due, "a"), "the sweep is the safety net")
@@ -259,13 +259,13 @@ func TestAssignments(t *testing.T) {
 		w.record(a, upgrade.Done)
 		w.later(time.Minute)
 		require.Equal(t, rollout.AttemptBegun, w.attempt("a"), "nothing has observed the cluster since")
-		require.Equal(t, []string{"a"}, w.report().Open)
+		require.Equal(t, []string{"a"}, w.open())
 		seen := w.now.Add(time.Second)
 		w.putDocument(names.CellLooks, rollout.Looks{Clusters: map[string]rollout.Look{"a": {At: seen, Nodes: 3, NotReady: 1}}})
 		w.later(time.Minute)
 		f := w.fact("a")
 		require.Equal(t, []any{rollout.AttemptDone, seen, 3, 1, r2}, []any{f.Attempt.State, f.Observed, f.Nodes, f.NotReady, f.Deployed})
-		require.Empty(t, w.report().Open)
+		require.Empty(t, w.open())
 		written := w.bucket.Written()
 		w.later(time.Minute)
 		require.Equal(t, written, w.bucket.Written(), "the look is known")
@@ -299,7 +299,7 @@ func TestAssignments(t *testing.T) {
 		w.later(time.Minute)
 		require.True(t, w.copyOf("a").Withdrawn)
 		require.Equal(t, rollout.AttemptWithdrawn, w.attempt("a"))
-		require.Empty(t, w.report().Open)
+		require.Empty(t, w.open())
 	})
 	t.Run("are withdrawn before they were copied", func(t *testing.T) {
 		w := newWorld(t, "a")
@@ -351,7 +351,7 @@ func TestAssignments(t *testing.T) {
 		w.record(a, upgrade.Stopped)
 		w.later(time.Minute)
 		require.Equal(t, 2, w.copyOf("a").Attempt)
-		require.Equal(t, []string{"a"}, w.report().Open)
+		require.Equal(t, []string{"a"}, w.open())
 	})
 	t.Run("never replace a later attempt", func(t *testing.T) {
 		w := newWorld(t, "a")
@@ -379,13 +379,13 @@ func TestAssignments(t *testing.T) {
 		all := []string{"a", "b", "c"}
 		w.assign(all, assignment("a", 1), assignment("b", 1), assignment("c", 1))
 		w.handle(events.Fleet{})
-		require.Equal(t, []string{"a", "b"}, w.report().Open)
+		require.Equal(t, []string{"a", "b"}, w.open())
 		require.Equal(t, 2, w.report().Limit)
 		require.Nil(t, w.copyOf("c"))
 		w.record(assignment("a", 1), upgrade.Stopped)
 		w.later(time.Minute)
 		w.later(time.Minute)
-		require.Equal(t, []string{"b", "c"}, w.report().Open)
+		require.Equal(t, []string{"b", "c"}, w.open())
 		require.NotNil(t, w.copyOf("c"))
 	})
 	t.Run("stay on the list of open clusters that another call wrote after this one observed the cluster", func(t *testing.T) {
@@ -403,7 +403,45 @@ func TestAssignments(t *testing.T) {
 		}
 		w.handle(events.Fleet{Cluster: "a"})
 		require.NotNil(t, w.copyOf("a"))
-		require.Equal(t, []string{"a"}, w.report().Open)
+		require.Equal(t, []string{"a"}, w.open())
+	})
+	t.Run("stay on the list of open clusters on which another call relied after this one observed the cluster", func(t *testing.T) {
+		w := newWorld(t, "a")
+		w.assign([]string{"a"}, assignment("a", 1))
+		w.handle(events.Fleet{})
+		w.record(assignment("a", 1), upgrade.Stopped)
+		reads := 0
+		w.die = func(what string) error {
+			if what == "Get "+names.CellReport(cell) {
+				if reads++; reads == 2 { // to merge its facts
+					w.assign([]string{"a"}, assignment("a", 2))
+					w.handle(events.Fleet{})
+				}
+			}
+			return nil
+		}
+		w.handle(events.Fleet{Cluster: "a"})
+		require.Equal(t, 2, w.copyOf("a").Attempt)
+		require.Equal(t, []string{"a"}, w.open())
+	})
+	t.Run("are not copied after another call removed the cluster from the list", func(t *testing.T) {
+		w := newWorld(t, "a")
+		w.assign([]string{"a"}, assignment("a", 1))
+		w.handle(events.Fleet{})
+		w.record(assignment("a", 1), upgrade.Stopped)
+		w.assign([]string{"a"}, assignment("a", 2))
+		w.die = func(what string) error {
+			if what == "Put "+names.CellReport(cell) { // for attempt 2
+				w.die = nil
+				w.assign([]string{"a"})
+				w.handle(events.Fleet{Cluster: "a"})
+				require.Empty(t, w.open())
+			}
+			return nil
+		}
+		w.handle(events.Fleet{})
+		require.Equal(t, 1, w.copyOf("a").Attempt)
+		require.Empty(t, w.open())
 	})
 	t.Run("have a limit of a tenth by default", func(t *testing.T) {
 		for clusters, want := range map[int]int{1: minLimit, 39: minLimit, 40: 4} {
@@ -469,7 +507,7 @@ func TestKilledBetweenAnyTwoCalls(t *testing.T) {
 			a := w.copyOf(cluster)
 			lines = append(lines, fmt.Sprintf("%s %d withdrawn %t requested %s", a.Cluster, a.Attempt, a.Withdrawn, a.Requested))
 		}
-		lines = append(lines, w.report().Open...)
+		lines = append(lines, w.open()...)
 		w.started = slices.DeleteFunc(w.started, func(s string) bool { return s == names.Function("rollout") })
 		slices.Sort(w.started)
 		lines = append(lines, w.started...)
@@ -503,6 +541,6 @@ func TestConcurrentCalls(t *testing.T) {
 		return nil
 	}
 	w.later(time.Minute)
-	require.Equal(t, []string{"a"}, w.report().Open)
+	require.Equal(t, []string{"a"}, w.open())
 	require.Nil(t, w.copyOf("b"))
 }

@@ -151,6 +151,19 @@ func TestDecisions(t *testing.T) {
 		require.True(t, f.answer("go-2").Applied)
 		require.Len(t, f.record("next").AllAnswers(), 6)
 	})
+	t.Run("resume only the plan that they name", func(t *testing.T) {
+		f := start(t)
+		f.decide("pause", api.VerbPause, "")
+		_, body := f.decision("late", api.VerbResume, "")
+		require.NoError(t, f.upload(names.Rollout("next"), file("next", "  start: Auto\n", "a")))
+		require.NoError(t, f.upload(names.Decision("next", "late"), body))
+		require.False(t, f.answer("late").Applied)
+		require.Contains(t, f.answer("late").Message, "it names the plan")
+		require.Nil(t, f.record("next").Running())
+		f.decide("resume", api.VerbResume, "")
+		require.True(t, f.answer("resume").Applied)
+		require.NotNil(t, f.record("next").Running())
+	})
 	t.Run("of one second: the brake prevails", func(t *testing.T) {
 		f := start(t)
 		key, body := f.decision("b-go", api.VerbStart, "")
@@ -403,7 +416,7 @@ func TestGates(t *testing.T) {
 		require.NoError(t, f.upload(names.Rollout("next"), file("next", "", "a")))
 		report, etag, err := f.state.CellReport(t.Context(), cell)
 		require.NoError(t, err)
-		report.Limit, report.Open = 2, []string{"x", "y"}
+		report.Limit, report.Open = 2, map[string]int64{"x": 1, "y": 2}
 		require.NoError(t, f.state.PutCellReport(t.Context(), cell, report, etag))
 		f.decide("go", api.VerbStart, "")
 		require.Equal(t, []string{"a Waiting CellLimit"}, f.members("next"))

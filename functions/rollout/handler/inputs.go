@@ -267,7 +267,7 @@ func (e *evaluation) inputs(ctx context.Context, p *rollout.Plan, run *rollout.R
 		for i := range run.Members {
 			own[run.Members[i].Cluster] = true
 		}
-		for _, cluster := range e.report.Open {
+		for cluster := range e.report.Open {
 			if !own[cluster] {
 				cell.Others++
 			}

@@ -181,6 +181,9 @@ func (e *evaluation) applyWithoutRun(ctx context.Context, d rollout.UploadedDeci
 		if r.PausedBy == "" {
 			return false, "the rollout is not paused", nil
 		}
+		if refused, err := e.outdated(ctx, d.Spec.Plan); err != nil || refused != "" {
+			return false, refused, err
+		}
 		r.PausedBy = ""
 		return true, "runs may start", nil
 	}
@@ -200,11 +203,18 @@ func (e *evaluation) mayStart(ctx context.Context, digest string) (refused strin
 	case r.Plan == "":
 		return "there is no plan", nil
 	}
-	newest := e.plans[r.Plan]
-	switch {
-	case newest.Size() == 0:
+	if e.plans[r.Plan].Size() == 0 {
 		return "the plan changes no cluster", nil
-	case digest == r.Plan:
+	}
+	return e.outdated(ctx, digest)
+}
+
+// outdated returns why a decision that names a plan does not apply to the newest one; empty if it does. Then both are of the same file
+// and releases. Without a newest plan, nothing can start.
+func (e *evaluation) outdated(ctx context.Context, digest string) (refused string, err error) {
+	r := e.record
+	newest := e.plans[r.Plan]
+	if newest == nil || digest == r.Plan {
 		return "", nil
 	}
 	if _, recent := r.Older[digest]; !recent {

@@ -113,7 +113,7 @@ func TestFleetPass(t *testing.T) {
 		},
 		"observes upgrades that begun and at members": {func(*fleet) {}, all},
 		"starts the function for what is open after another run": {func(f *fleet) {
-			f.desired.Sections, f.report.Open = map[string]rollout.Section{"last": {}}, []string{"a"}
+			f.desired.Sections, f.report.Open = map[string]rollout.Section{"last": {}}, map[string]int64{"a": 1}
 		}, []string{"active runs", "desired state", "report", started, ticked}},
 		"observes members again after four minutes": {seen("b", lookEvery), []string{
 			"active runs", "desired state", "report", "looks", "observe a", "observe b", "put looks", started, ticked,

@@ -446,7 +446,8 @@ func (w *world) checkCopy(cluster string) {
 	w.check(f(18), !found || from.To == a.To, "%s has the release %+v, and the assignment has %+v", cluster, a.To, from.To)
 	if was == nil || was.Key() != a.Key() || was.Stack != a.Stack {
 		// A copy that begins as a withdrawn one answers a run that withdrew before the cell had read it. Nothing begins there.
-		w.check(f(17), a.Withdrawn || slices.Contains(fl.report.Open, cluster),
+		_, isOpen := fl.report.Open[cluster]
+		w.check(f(17), a.Withdrawn || isOpen,
 			"%s takes an assignment, and is not on the list of open clusters", cluster)
 		w.check(f(10), !a.Begun, "%s takes an assignment that has begun", cluster)
 		return

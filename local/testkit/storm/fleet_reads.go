@@ -249,7 +249,7 @@ func (r *fleetReads) inputs(p *rollout.Plan) rollout.Inputs {
 		for _, sha := range r.report.Usable {
 			usable[sha] = true
 		}
-		for _, cluster := range r.report.Open {
+		for cluster := range r.report.Open {
 			if !members[cluster] {
 				c.Others++
 			}

@@ -250,8 +250,8 @@ func (c *checking) checkAnswered() error {
 	return nil
 }
 
-// checkDecisions: a decision applies once, and a forward one only to the plan that it names (F8). One evaluation is an answer of the record
-// before, or a decision without one.
+// checkDecisions: a decision applies once, and a forward one only to the plan that it names (F8). One that was answered before the run
+// began may name an earlier plan. One evaluation is an answer of the record before, or a decision without one.
 func (c *checking) checkDecisions() error {
 	for name, answer := range c.Before.Answers {
 		c.Checks["F8"]++
@@ -263,6 +263,9 @@ func (c *checking) checkDecisions() error {
 		return err
 	}
 	for _, d := range c.In.Decisions {
+		if _, old := c.Before.Answers[d.Name]; old {
+			continue
+		}
 		answer := c.After.Answers[d.Name]
 		if answer.Version == d.Version && answer.Applied && d.Spec.Plan != c.After.Plan && !d.Spec.Verb.Brakes() {
 			return fmt.Errorf("F8: the decision %s of another plan was applied", d.Name)
