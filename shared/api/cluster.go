@@ -213,6 +213,9 @@ type Pool struct {
 	Taints []Taint `json:"taints,omitempty" rule:"unique=key,effect"`
 	// MaxPods is the maximum number of pods on a node. Default: what the instance type's network allows.
 	MaxPods int `json:"maxPods,omitempty" rule:"min=1;max=1000"`
+	// MetadataHopLimit is how many network hops the tokens of the instance metadata service may travel. With 2, every pod gets the
+	// credentials of the node's role. Give workloads roles of their own instead.
+	MetadataHopLimit int `json:"metadataHopLimit,omitempty" rule:"default=1;min=1;max=2"`
 	// KubeletFlags are further command line flags of the kubelet, such as --v=2. Those that drover or the AMI set cannot be
 	// given.
 	KubeletFlags []string `json:"kubeletFlags,omitempty" rule:"format=kubelet-flag;unique"`

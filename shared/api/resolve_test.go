@@ -25,11 +25,12 @@ func TestResolveFillsInDefaults(t *testing.T) {
 		},
 		Pools: []api.Pool{{
 			Name: "workers", InstanceTypes: []string{"m7i.large"}, Architecture: api.AMD64, MinSize: 1, MaxSize: 3,
-			ImageID:    "ami-0123456789abcdef0",
-			RootVolume: api.RootVolume{SizeGiB: 50, Type: "gp3", Encrypted: &yes},
-			Files:      []api.File{{Path: "/a", Mode: "0644", Content: "b"}},
-			Drain:      api.Drain{Timeout: "30m", OnTimeout: api.OnTimeoutWait, DeleteEmptyDirData: &yes, UnmanagedPods: api.UnmanagedEvict},
-			Update:     api.Update{Strategy: api.RollingUpdate, MaxUnavailable: "0", MaxSurge: "1"},
+			ImageID:          "ami-0123456789abcdef0",
+			RootVolume:       api.RootVolume{SizeGiB: 50, Type: "gp3", Encrypted: &yes},
+			Files:            []api.File{{Path: "/a", Mode: "0644", Content: "b"}},
+			MetadataHopLimit: 1,
+			Drain:            api.Drain{Timeout: "30m", OnTimeout: api.OnTimeoutWait, DeleteEmptyDirData: &yes, UnmanagedPods: api.UnmanagedEvict},
+			Update:           api.Update{Strategy: api.RollingUpdate, MaxUnavailable: "0", MaxSurge: "1"},
 		}},
 		Addons: []api.Addon{
 			{Name: "vpc-cni", Version: "v1.21.1-eksbuild.1", Configuration: map[string]any{"env": map[string]any{"WARM_IP_TARGET": "2"}}},

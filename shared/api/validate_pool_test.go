@@ -7,6 +7,14 @@ import (
 
 // poolRejections are about pools.
 var poolRejections = map[string]rejection{
+	"hop limits out of bounds": {
+		pool("metadataHopLimit: 3"), []string{`demo.yaml:17: spec.pools[0].metadataHopLimit: Invalid value: 3: must be less than or equal to 2`},
+	},
+	"no hop": {
+		pool("metadataHopLimit: 0"), []string{
+			`demo.yaml:17: spec.pools[0].metadataHopLimit: Invalid value: 0: must be greater than or equal to 1`,
+		},
+	},
 	"min above max": {
 		pairs{"minSize: 1", "minSize: 4"}, []string{
 			`demo.yaml:15: spec.pools[0].minSize: Invalid value: 4: must be less than or equal to maxSize, 3`,

@@ -15,10 +15,12 @@ type SpecWarnings struct {
 	Network []string
 	// Addons: add-ons whose pods no pool can run.
 	Addons []string
+	// Isolation: pools whose pods get the credentials of the node's role.
+	Isolation []string
 }
 
 // Lines returns all warnings, or nil.
-func (w SpecWarnings) Lines() []string { return slices.Concat(w.Network, w.Addons) }
+func (w SpecWarnings) Lines() []string { return slices.Concat(w.Network, w.Addons, w.Isolation) }
 
 // Warnings returns the warnings of a valid cluster. The release adds its add-ons and their configuration. Without a release (nil), the
 // cluster's own add-ons count, and CoreDNS, which every EKS cluster runs.
@@ -30,7 +32,21 @@ func Warnings(c *Cluster, r *Release) SpecWarnings {
 	}
 	return SpecWarnings{
 		Network: publicRanges(&c.Spec.Network), Addons: unschedulable(c.Spec.Pools, mergeAddons(defaults, c.Spec.Addons)),
+		Isolation: notIsolated(c.Spec.Pools),
 	}
+}
+
+// notIsolated warns of pools whose pods reach the metadata service. A pod is one network hop further away than its node, so tokens that
+// travel two hops reach it, and with them the credentials of the node's role.
+// https://docs.aws.amazon.com/eks/latest/best-practices/identity-and-access-management.html
+func notIsolated(pools []Pool) (warnings []string) {
+	for i, pool := range pools {
+		if pool.MetadataHopLimit > 1 {
+			warnings = append(warnings, fmt.Sprintf("spec.pools[%d].metadataHopLimit: %d gives the pods of pool %s the credentials of "+
+				"the node's role; remove the field, and give workloads roles of their own", i, pool.MetadataHopLimit, pool.Name))
+		}
+	}
+	return warnings
 }
 
 // unschedulable warns of add-ons whose pods run on no pool, because of its taints. Such pods stay Pending. Their disruption budgets then

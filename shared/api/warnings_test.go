@@ -9,6 +9,15 @@ import (
 	"github.com/drover-run/drover/shared/api"
 )
 
+func TestWarningsOfMetadata(t *testing.T) {
+	warnings := api.Warnings(&api.Cluster{Spec: api.ClusterSpec{Pools: []api.Pool{
+		{Name: "a", MaxSize: 1}, {Name: "b", MaxSize: 1, MetadataHopLimit: 1}, {Name: "c", MaxSize: 1, MetadataHopLimit: 2},
+	}}}, nil)
+	require.Equal(t, []string{"spec.pools[2].metadataHopLimit: 2 gives the pods of pool c the credentials of the node's role; remove " +
+		"the field, and give workloads roles of their own"}, warnings.Isolation)
+	require.Equal(t, warnings.Isolation, warnings.Lines())
+}
+
 func TestWarnings(t *testing.T) {
 	release := &api.Release{Spec: api.ReleaseSpec{Addons: []api.Addon{{Name: "vpc-cni"}, {Name: "coredns"}, {Name: "aws-ebs-csi-driver"}}}}
 	pool := func(name string, taints ...api.Taint) api.Pool {

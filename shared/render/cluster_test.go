@@ -89,8 +89,10 @@ func fullCluster() *api.Cluster {
 					Taints: []api.Taint{
 						{Key: "example.com/dedicated", Value: "shop", Effect: "NoSchedule"}, {Key: "spot", Effect: "PreferNoSchedule"},
 					},
-					MaxPods:      58,
-					KubeletFlags: []string{"--v=2", "--image-gc-high-threshold=70"},
+					MaxPods: 58,
+					// The second pool has the default.
+					MetadataHopLimit: 2,
+					KubeletFlags:     []string{"--v=2", "--image-gc-high-threshold=70"},
 					Files: []api.File{
 						{Path: "/etc/motd", Mode: "0644", Content: "it's \"$HOME\" `here`\nand there\n"},
 						{Path: "/etc/drover/secret", Mode: "0400", Content: "no newline at the end"},

@@ -19,6 +19,7 @@ type poolParams struct {
 	Description, GroupName, ImageID string
 	Volume                          api.RootVolume
 	Encrypted                       bool
+	MetadataHopLimit                int
 	// ResourceTags are the tags of instances and their volumes and interfaces. GroupTags are those of the group alone.
 	ResourceTags []tag
 	GroupTags    []groupTag
@@ -54,6 +55,7 @@ func newPoolParams(cluster *api.Cluster, pool *api.Pool, userData []part, rollAt
 		ImageID:            pool.ImageID,
 		Volume:             pool.RootVolume,
 		Encrypted:          isEnabled(pool.RootVolume.Encrypted),
+		MetadataHopLimit:   pool.MetadataHopLimit,
 		UserData:           userData,
 		InstanceTypes:      pool.InstanceTypes,
 		MinSize:            strconv.Itoa(pool.MinSize),

@@ -1,6 +1,6 @@
 package render_test
 
-// A second template version: v1 with a larger hop limit of the metadata service and another description of the network. Clusters of v1 do
+// A second template version: v1 with optional tokens of the metadata service and another description of the network. Clusters of v1 do
 // not change until their spec requests it.
 
 import (
@@ -25,7 +25,7 @@ import (
 // twoVersions are the shipped v1, and a v2 derived from it.
 func twoVersions(t *testing.T) fs.FS {
 	t.Helper()
-	const hops, title = "HttpPutResponseHopLimit: 1", "Description: "
+	const hops, title = "HttpTokens: required", "Description: "
 	edited := map[string]int{}
 	files := fstest.MapFS{}
 	require.NoError(t, fs.WalkDir(templates.FS(), "v1", func(path string, entry fs.DirEntry, err error) error {
@@ -43,7 +43,7 @@ func twoVersions(t *testing.T) fs.FS {
 		}
 		edited[hops] += bytes.Count(body, []byte(hops))
 		files["v2"+strings.TrimPrefix(path, "v1")] = &fstest.MapFile{
-			Data: bytes.ReplaceAll(body, []byte(hops), []byte("HttpPutResponseHopLimit: 2")),
+			Data: bytes.ReplaceAll(body, []byte(hops), []byte("HttpTokens: optional")),
 		}
 		return nil
 	}))

@@ -153,6 +153,8 @@ const (
 	// NetworkUsable is False while the spec gives the VPC public addresses: nodes and pods cannot reach the hosts that have them. Absent
 	// otherwise.
 	NetworkUsable = "NetworkUsable"
+	// PodsIsolated is False while the pods of a pool get the credentials of the node's role. Absent otherwise.
+	PodsIsolated = "PodsIsolated"
 	// RelayCurrent is False while the cluster's relay has the code of another version of drover. Absent otherwise.
 	RelayCurrent = "RelayCurrent"
 	// RequestAccepted is False while the last request of an operator is refused: a roll or an upgrade. It is removed by the next request that
@@ -280,6 +282,7 @@ func (s *Status) Unset(kinds ...string) {
 func (s *Status) Warn(warnings api.SpecWarnings, now time.Time) {
 	s.warn(NetworkUsable, ReasonPublicAddresses, warnings.Network, now)
 	s.warn(AddonsSchedulable, ReasonNoPoolForAddons, warnings.Addons, now)
+	s.warn(PodsIsolated, ReasonPodsReachMetadata, warnings.Isolation, now)
 }
 
 // WarnRelay records that the cluster's relay has the code of another version of drover. No lines mean that it has not.

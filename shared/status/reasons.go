@@ -31,6 +31,8 @@ const (
 	ReasonNoPoolForAddons = "NoPoolForAddons"
 	// ReasonPublicAddresses: a range of the VPC holds addresses of internet hosts.
 	ReasonPublicAddresses = "PublicAddresses"
+	// ReasonPodsReachMetadata: a pool's pods reach the instance metadata service.
+	ReasonPodsReachMetadata = "PodsReachMetadata"
 	// ReasonRelayOutdated: the relay has the code of another version of drover.
 	ReasonRelayOutdated = "RelayOutdated"
 	// ReasonUpgraded: the last upgrade was completed.
@@ -68,6 +70,6 @@ func Reasons() []string {
 		ReasonUpgrading, ReasonUpgradeScheduled, ReasonUpgradeBlocked, ReasonUpgradeStopped, ReasonUpgradeMissed, ReasonDeletionProtected,
 		ReasonDeleting, ReasonDeleted, ReasonDrifted, ReasonNoNodes,
 		ReasonRollRefused, ReasonUpgradeRefused, ReasonNoPoolForAddons, ReasonPublicAddresses,
-		ReasonRelayOutdated,
+		ReasonPodsReachMetadata, ReasonRelayOutdated,
 	}
 }

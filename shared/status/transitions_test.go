@@ -65,11 +65,12 @@ func TestAcceptSpec(t *testing.T) {
 		"records each kind of warning as a condition of its own": {
 			Status{Phase: Ready},
 			func(s *Status) {
-				s.AcceptSpec(v2, api.SpecWarnings{Network: []string{"a", "b"}, Addons: []string{"c"}}, false, noon)
+				s.AcceptSpec(v2, api.SpecWarnings{Network: []string{"a", "b"}, Addons: []string{"c"}, Isolation: []string{"d"}}, false, noon)
 			},
 			Status{Phase: Pending, Message: "the spec was accepted", ObservedVersion: "v2", Conditions: conditions(
 				condition(AddonsSchedulable, "False", ReasonNoPoolForAddons, "c"),
-				condition(NetworkUsable, "False", ReasonPublicAddresses, "a\nb"), valid)},
+				condition(NetworkUsable, "False", ReasonPublicAddresses, "a\nb"),
+				condition(PodsIsolated, "False", ReasonPodsReachMetadata, "d"), valid)},
 		},
 		"records only the warning that the spec has": {
 			Status{Phase: Ready, Conditions: conditions(condition(AddonsSchedulable, "False", ReasonNoPoolForAddons, "c"))},

@@ -213,6 +213,7 @@ func TestReportOfADeletion(t *testing.T) {
 			require.Nil(t, s.Replaced)
 			require.Nil(t, s.Condition(status.InSync))
 			require.Nil(t, s.Condition(status.NetworkUsable))
+			require.Nil(t, s.Condition(status.PodsIsolated))
 			require.Nil(t, s.Condition(status.AddonsSchedulable))
 		})
 	}
