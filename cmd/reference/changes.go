@@ -330,13 +330,13 @@ func read(stack render.Stack) template {
 
 // nodes are the parts of a stack's template that decide about its nodes.
 type nodes struct {
-	data    map[string]any // of launch templates, without tags
+	data    map[string]any // of launch templates, without tags and monitoring
 	rollAt  string
 	subnets []any
 }
 
 // nodeParts returns the parts of a stack's template that decide about its nodes, with the values of parameters, also from outputs of other
-// stacks. Tags reach new nodes only, except the time of a roll.
+// stacks. Tags and monitoring reach new nodes only, except the time of a roll.
 func nodeParts(stack render.Stack, all map[string]render.Stack) nodes {
 	t, values := read(stack), map[string]any{}
 	for _, p := range stack.Parameters {
@@ -353,6 +353,7 @@ func nodeParts(stack render.Stack, all map[string]render.Stack) nodes {
 		case "AWS::EC2::LaunchTemplate":
 			data := fillReferences(r.Properties["LaunchTemplateData"], values).(map[string]any)
 			delete(data, "TagSpecifications")
+			delete(data, "Monitoring")
 			parts.data[id] = data
 		case "AWS::AutoScaling::AutoScalingGroup":
 			parts.subnets = subnetsIn(fillReferences(r.Properties["VPCZoneIdentifier"], values))

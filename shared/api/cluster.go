@@ -216,6 +216,9 @@ type Pool struct {
 	// MetadataHopLimit is how many network hops the tokens of the instance metadata service may travel. With 2, every pod gets the
 	// credentials of the node's role. Give workloads roles of their own instead.
 	MetadataHopLimit int `json:"metadataHopLimit,omitempty" rule:"default=1;min=1;max=2"`
+	// DetailedMonitoring makes EC2 send the metrics of instances each minute instead of every five, at a price for each instance. A change
+	// replaces no node: nodes that run keep their setting.
+	DetailedMonitoring bool `json:"detailedMonitoring,omitempty"`
 	// KubeletFlags are further command line flags of the kubelet, such as --v=2. Those that drover or the AMI set cannot be
 	// given.
 	KubeletFlags []string `json:"kubeletFlags,omitempty" rule:"format=kubelet-flag;unique"`

@@ -91,8 +91,8 @@ func fullCluster() *api.Cluster {
 					},
 					MaxPods: 58,
 					// The second pool has the default.
-					MetadataHopLimit: 2,
-					KubeletFlags:     []string{"--v=2", "--image-gc-high-threshold=70"},
+					MetadataHopLimit: 2, DetailedMonitoring: true,
+					KubeletFlags: []string{"--v=2", "--image-gc-high-threshold=70"},
 					Files: []api.File{
 						{Path: "/etc/motd", Mode: "0644", Content: "it's \"$HOME\" `here`\nand there\n"},
 						{Path: "/etc/drover/secret", Mode: "0400", Content: "no newline at the end"},

@@ -23,8 +23,8 @@ const (
 	SubnetIDs = "SubnetIds"
 )
 
-// Fingerprint identifies what a pool's nodes are made of: the data of their launch template without its tags, and the time of their latest
-// roll. An edit of tags reaches new nodes only.
+// Fingerprint identifies what a pool's nodes are made of: the data of their launch template without its tags and its monitoring, and the
+// time of their latest roll. An edit of tags or monitoring reaches new nodes only.
 type Fingerprint struct {
 	// Data is the SHA-256 of what rendering knows.
 	Data string `json:"data"`
@@ -64,14 +64,22 @@ var (
 	launchTagsMark = []byte("\n        TagSpecifications:\n")
 )
 
-// writeLaunchData writes the lines of a pool's template that describe the data of the launch template, without its tags and comments. No
-// value of a spec contains a line of its own: encodeYAML escapes line breaks.
+// The monitoring of instances. Fingerprints have the value that every pool had before spec.pools[].detailedMonitoring. So the default of
+// that field keeps the fingerprints of pools that were deployed earlier.
+var (
+	monitoringOff = []byte("\n        Monitoring:\n          Enabled: false\n")
+	monitoringOn  = []byte("\n        Monitoring:\n          Enabled: true\n")
+)
+
+// writeLaunchData writes the lines of a pool's template that describe the data of the launch template, without its tags and comments, and
+// with monitoring on. No value of a spec contains a line of its own: encodeYAML escapes line breaks.
 func writeLaunchData(w io.Writer, body []byte) error {
 	_, after, found := bytes.Cut(body, launchDataMark)
 	data, _, tagged := bytes.Cut(after, launchTagsMark)
 	if !found || !tagged {
 		return errors.New("the template has no launch template data that ends in tags")
 	}
+	data = bytes.Replace(data, monitoringOff, monitoringOn, 1)
 	for line := range bytes.Lines(data) {
 		if !bytes.HasPrefix(bytes.TrimLeft(line, " "), []byte("#")) {
 			_, _ = w.Write(line) // to a hash or a buffer

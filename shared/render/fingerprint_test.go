@@ -31,7 +31,7 @@ func references(v any) (list []string) {
 	return list
 }
 
-// The fingerprint covers all of the launch template data but the tags, in every golden.
+// The fingerprint covers all of the launch template data but tags and monitoring, in every golden.
 func TestFingerprintCoversTheLaunchTemplate(t *testing.T) {
 	for name, change := range goldens {
 		for _, stack := range render(t, goldenInput(t, change)).Stacks {
@@ -45,6 +45,8 @@ func TestFingerprintCoversTheLaunchTemplate(t *testing.T) {
 			require.NoError(t, yaml.Unmarshal(lines.Bytes(), &covered))
 			data := at(t, resources(t, stack)["LaunchTemplate"], "Properties", "LaunchTemplateData").(map[string]any)
 			delete(data, "TagSpecifications")
+			require.Contains(t, data, "Monitoring")
+			data["Monitoring"] = map[string]any{"Enabled": true} // whatever the spec states
 			require.Equal(t, data, covered, name)
 			for _, ref := range references(data) {
 				require.Contains(t, stack.Nodes.Parameters, ref, name)
@@ -66,6 +68,7 @@ func TestFingerprint(t *testing.T) {
 		"is kept by a zone":              {func(in *Cluster) { in.Resolved.Spec.Network.Zones = zonesOf("us-east-1", "abcde") }, true},
 		"is kept by a size":              {func(in *Cluster) { in.Resolved.Spec.Pools[0].MaxSize = 9 }, true},
 		"is kept by an instance type":    {func(in *Cluster) { in.Resolved.Spec.Pools[0].InstanceTypes = []string{"m7g.xlarge"} }, true},
+		"is kept by monitoring":          {func(in *Cluster) { in.Resolved.Spec.Pools[0].DetailedMonitoring = true }, true},
 		"is kept by spot":                {func(in *Cluster) { in.Resolved.Spec.Pools[0].Spot = &api.Spot{} }, true},
 		"changes with an image":          {func(in *Cluster) { in.Resolved.Spec.Pools[0].ImageID = "ami-0fedcba9876543210" }, false},
 		"changes with a label":           {func(in *Cluster) { in.Resolved.Spec.Pools[0].Labels = map[string]string{"a": "b"} }, false},
@@ -88,6 +91,15 @@ func TestFingerprint(t *testing.T) {
 			require.NotEqual(t, nodes.Sum(nil), nodes.Sum(map[string]string{name: "other"}), name)
 		}
 		require.Equal(t, nodes.Sum(nil), nodes.Sum(map[string]string{SubnetIDs: "subnet-2"}))
+	})
+	t.Run("is that of pools from before the field of monitoring", func(t *testing.T) {
+		stack := stackOf(t, render(t, resolve(t, smallCluster())), "pool-workers")
+		off, on := "Monitoring:\n          Enabled: false\n", "Monitoring:\n          Enabled: true\n"
+		require.Equal(t, 1, strings.Count(string(stack.Template), off))
+		stack.Template = []byte(strings.Replace(string(stack.Template), off, on, 1))
+		again, err := newFingerprint(&stack, "")
+		require.NoError(t, err)
+		require.Equal(t, stack.Nodes.Data, again.Data)
 	})
 	t.Run("ignores comments of the template", func(t *testing.T) {
 		stack := stackOf(t, render(t, resolve(t, smallCluster())), "pool-workers")

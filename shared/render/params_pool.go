@@ -20,6 +20,7 @@ type poolParams struct {
 	Volume                          api.RootVolume
 	Encrypted                       bool
 	MetadataHopLimit                int
+	DetailedMonitoring              bool
 	// ResourceTags are the tags of instances and their volumes and interfaces. GroupTags are those of the group alone.
 	ResourceTags []tag
 	GroupTags    []groupTag
@@ -56,6 +57,7 @@ func newPoolParams(cluster *api.Cluster, pool *api.Pool, userData []part, rollAt
 		Volume:             pool.RootVolume,
 		Encrypted:          isEnabled(pool.RootVolume.Encrypted),
 		MetadataHopLimit:   pool.MetadataHopLimit,
+		DetailedMonitoring: pool.DetailedMonitoring,
 		UserData:           userData,
 		InstanceTypes:      pool.InstanceTypes,
 		MinSize:            strconv.Itoa(pool.MinSize),

@@ -56,9 +56,11 @@ type instanceItem struct {
 	LaunchTime                                                      time.Time
 	Placement                                                       struct{ AvailabilityZone, AvailabilityZoneId, Tenancy string }
 	IamInstanceProfile                                              *struct{ Arn string }
-	GroupSet                                                        []groupItem
-	TagSet                                                          []tagItem
-	MetadataOptions                                                 struct {
+	// https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_Monitoring.html
+	Monitoring      struct{ State string }
+	GroupSet        []groupItem
+	TagSet          []tagItem
+	MetadataOptions struct {
 		State, HttpTokens, HttpEndpoint string
 		HttpPutResponseHopLimit         int
 	}
@@ -78,6 +80,10 @@ func (s *Service) instanceItem(i *instance) instanceItem {
 		InstanceState: stateItem{stateCodes[i.state], i.state}, LaunchTime: i.launched, TagSet: tagSet(i.tags),
 	}
 	item.Placement.AvailabilityZone, item.Placement.AvailabilityZoneId, item.Placement.Tenancy = i.zone, s.zoneID(i.zone), "default"
+	item.Monitoring.State = "disabled"
+	if i.monitoring {
+		item.Monitoring.State = "enabled"
+	}
 	if i.spot {
 		item.InstanceLifecycle = "spot"
 	}

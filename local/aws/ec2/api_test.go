@@ -145,6 +145,21 @@ func TestDescribe(t *testing.T) {
 	})
 }
 
+func TestDescribeMonitoring(t *testing.T) {
+	for state, data := range map[string]map[string]any{
+		"disabled": {}, "enabled": {"Monitoring": map[string]any{"Enabled": true}},
+	} {
+		t.Run(state, func(t *testing.T) {
+			w := newWorld(t, nil)
+			_, subnet, group := w.network()
+			_, err := w.Launch(LaunchRequest{Template: w.template("", ImageID("1.36", "x86_64"), group, "", data), SubnetID: subnet})
+			require.NoError(t, err)
+			_, body := w.call(w.admin, "Action=DescribeInstances")
+			require.Contains(t, body, "<monitoring><state>"+state+"</state></monitoring>")
+		})
+	}
+}
+
 func TestAPIErrors(t *testing.T) {
 	w := newWorld(t, nil)
 	vpc, _, _ := w.network()

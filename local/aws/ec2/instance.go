@@ -39,6 +39,7 @@ type instance struct {
 	spot                     bool
 	groups                   []string
 	metadata                 MetadataOptions
+	monitoring               bool
 	userData                 []byte
 	console                  strings.Builder
 	cluster                  string // set after it becomes a node
@@ -280,6 +281,7 @@ func (s *Service) launch(r LaunchRequest) (Instance, error) {
 	if o := l.data.MetadataOptions; o != nil {
 		i.metadata = *o
 	}
+	i.monitoring = l.data.Monitoring != nil && l.data.Monitoring.Enabled != nil && *l.data.Monitoring.Enabled
 	if i.userData, err = base64.StdEncoding.DecodeString(l.data.UserData); err != nil {
 		return Instance{}, fail("InvalidUserData.Malformed", "Invalid BASE64 encoding of user data.")
 	}

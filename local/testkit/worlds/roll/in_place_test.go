@@ -182,7 +182,7 @@ func (l *life) nodesOf() (instances []string, fingerprints map[string]string) {
 // An edit of tags, and an added zone or subnet, replaces no node of 20 pools, whichever step of their updates fails. A roll afterwards
 // replaces all of them.
 func TestChangesInPlaceReplaceNoNode(t *testing.T) {
-	const tagged = "  tags: {team: shop}\n"
+	const tagged, monitored = "  tags: {team: shop}\n", "detailedMonitoring: true, "
 	for name, edit := range map[string]struct {
 		before, after func(vpc string, subnets []string) string
 		readings      questions.Readings
@@ -194,6 +194,12 @@ func TestChangesInPlaceReplaceNoNode(t *testing.T) {
 		"tags, where any update replaces instances of other templates": {
 			func(string, []string) string { return poolsSpec(twoZones, "") },
 			func(string, []string) string { return poolsSpec(twoZones, tagged) }, questions.Readings{questions.OtherInstances: true},
+		},
+		"monitoring": {
+			func(string, []string) string { return poolsSpec(twoZones, "") },
+			func(string, []string) string {
+				return strings.Replace(poolsSpec(twoZones, ""), "poolDefaults: {", "poolDefaults: {"+monitored, 1)
+			}, nil,
 		},
 		"a zone": {
 			func(string, []string) string { return poolsSpec(twoZones, "") },
@@ -236,7 +242,8 @@ func TestChangesInPlaceReplaceNoNode(t *testing.T) {
 				} {
 					require.Positive(t, fail.failed[what], what)
 				}
-				require.Equal(t, strings.Contains(edit.after(vpc, subnets), tagged), fail.failed["LaunchTemplate"] > 0)
+				newVersion := strings.Contains(edit.after(vpc, subnets), tagged) || strings.Contains(edit.after(vpc, subnets), monitored)
+				require.Equal(t, newVersion, fail.failed["LaunchTemplate"] > 0)
 
 				l.OnCall(nil)
 				l.OnResource(nil)
