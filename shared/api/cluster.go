@@ -209,6 +209,9 @@ type Pool struct {
 	// Labels of the nodes. Of kubernetes.io/ and k8s.io/, a kubelet may only set those under node.kubernetes.io/ and
 	// kubelet.kubernetes.io/.
 	Labels map[string]string `json:"labels,omitempty" rule:"keys=label-key;format=label-value"`
+	// Tags are set on the pool's stack, group and instances, and on their volumes and interfaces, in addition to spec.tags and in preference
+	// to them. Together they are at most 40. A change replaces no node: nodes that run keep their tags.
+	Tags map[string]string `json:"tags,omitempty" rule:"keys=tag-key;format=tag-value;maxItems=40"`
 	// Taints of the nodes.
 	Taints []Taint `json:"taints,omitempty" rule:"unique=key,effect"`
 	// MaxPods is the maximum number of pods on a node. Default: what the instance type's network allows.

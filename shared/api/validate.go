@@ -74,7 +74,9 @@ func validateCluster(c *Cluster, o Options) field.ErrorList {
 	errs = append(errs, validateNetwork(spec.Child("network"), &full.Spec)...)
 	errs = append(errs, validateControlPlane(spec.Child("controlPlane"), &full.Spec)...)
 	for i := range full.Spec.Pools {
-		errs = append(errs, validatePool(spec.Child("pools").Index(i), &full.Spec.Pools[i])...)
+		pool := spec.Child("pools").Index(i)
+		errs = append(errs, validatePool(pool, &full.Spec.Pools[i])...)
+		errs = append(errs, validatePoolTags(pool.Child("tags"), full.Spec.Pools[i].Tags, c.Spec.Tags)...)
 	}
 	errs = append(errs, validateUpgrade(spec.Child("upgrade"), &full.Spec, o.Now)...)
 	errs = append(errs, validateTags(spec.Child("tags"), c.Spec.Tags)...)

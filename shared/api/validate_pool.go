@@ -4,6 +4,7 @@ package api
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -185,6 +186,32 @@ func validateFlags(path *field.Path, flags []string) (errs field.ErrorList) {
 			errs = append(errs, field.Duplicate(path.Index(i), name))
 		}
 		seen[name] = flag
+	}
+	return errs
+}
+
+// maxUserTags is what AWS's limit of 50 tags leaves beside the tags that drover sets on a group.
+const maxUserTags = 40
+
+// validatePoolTags checks a pool's tags together with the cluster's: resources of the pool have both.
+func validatePoolTags(path *field.Path, tags, cluster map[string]string) (errs field.ErrorList) {
+	errs = validateTags(path, tags)
+	all := maps.Clone(cluster)
+	if all == nil {
+		all = map[string]string{}
+	}
+	maps.Copy(all, tags)
+	if len(tags) > 0 && len(tags) <= maxUserTags && len(cluster) <= maxUserTags && len(all) > maxUserTags {
+		errs = append(errs, field.Invalid(path, len(tags), fmt.Sprintf("the resources of the pool would have %d tags with those of spec.tags, "+
+			"and AWS has room for %d beside drover's: remove some of either", len(all), maxUserTags)))
+	}
+	for _, key := range sortedKeys(tags) {
+		for _, other := range sortedKeys(cluster) {
+			if key != other && strings.EqualFold(key, other) {
+				errs = append(errs, field.Invalid(path.Key(key), key, fmt.Sprintf("differs from %q of spec.tags by case only, which IAM does not "+
+					"distinguish: write both alike", other)))
+			}
+		}
 	}
 	return errs
 }

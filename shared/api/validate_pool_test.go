@@ -7,6 +7,32 @@ import (
 
 // poolRejections are about pools.
 var poolRejections = map[string]rejection{
+	"tags of a pool that are wrong": {
+		pool(`tags: {"aws:x": a, Name: b, "a#b": c, ok: "", team: d, TEAM: e}`), []string{
+			`demo.yaml:17: spec.pools[0].tags[aws:x]: Invalid value: "aws:x": must not start with "aws:", which is reserved`,
+			`demo.yaml:17: spec.pools[0].tags[Name]: Invalid value: "Name": is reserved: drover sets this tag`,
+			`demo.yaml:17: spec.pools[0].tags[a#b]: Invalid value: "a#b": must be letters, digits, spaces and _.:/=+-@`,
+			`demo.yaml:17: spec.pools[0].tags[ok]: Invalid value: "": must be letters, digits, spaces and _.:/=+-@, at least one ` +
+				`(CloudFormation does not accept empty tags)`,
+			`demo.yaml:17: spec.pools[0].tags[team]: Invalid value: "team": differs from "TEAM" by case only, which IAM does not distinguish`,
+		},
+	},
+	"tags of a pool that differ from the cluster's by case": {
+		append(pool("tags: {Team: a, team: b}"), "  tags: {}", "  tags: {team: c}"), []string{
+			`demo.yaml:17: spec.pools[0].tags[Team]: Invalid value: "Team": differs from "team" of spec.tags by case only, which IAM does not ` +
+				`distinguish: write both alike`,
+			`demo.yaml:17: spec.pools[0].tags[team]: Invalid value: "team": differs from "Team" by case only, which IAM does not distinguish`,
+		},
+	},
+	"more tags with the cluster's than AWS has room for": {
+		append(pool("tags: {"+numbered("a", 21)+"}"), "  tags: {}", "  tags: {"+numbered("b", 20)+"}"), []string{
+			`demo.yaml:17: spec.pools[0].tags: Invalid value: 21: the resources of the pool would have 41 tags with those of spec.tags, and AWS ` +
+				`has room for 40 beside drover's: remove some of either`,
+		},
+	},
+	"more tags than AWS has room for": {
+		pool("tags: {" + numbered("a", 41) + "}"), []string{`demo.yaml:17: spec.pools[0].tags: Too many: 41: must have at most 40 items`},
+	},
 	"hop limits out of bounds": {
 		pool("metadataHopLimit: 3"), []string{`demo.yaml:17: spec.pools[0].metadataHopLimit: Invalid value: 3: must be less than or equal to 2`},
 	},
@@ -239,4 +265,13 @@ func manyConditions(n int) string {
 		conditions = append(conditions, fmt.Sprintf("example.com/%d", i))
 	}
 	return strings.Join(conditions, ", ")
+}
+
+// numbered returns n tags.
+func numbered(prefix string, n int) string {
+	var tags []string
+	for i := range n {
+		tags = append(tags, fmt.Sprintf("%s%d: x", prefix, i))
+	}
+	return strings.Join(tags, ", ")
 }

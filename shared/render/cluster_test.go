@@ -86,6 +86,7 @@ func fullCluster() *api.Cluster {
 						SizeGiB: 80, Type: "gp3", IOPS: 4000, Throughput: 250, Encrypted: &on,
 					},
 					Labels: map[string]string{"example.com/team": "shop", "tier": "web"},
+					Tags:   map[string]string{"cost-center": "4712", "example.com/tier": "web"},
 					Taints: []api.Taint{
 						{Key: "example.com/dedicated", Value: "shop", Effect: "NoSchedule"}, {Key: "spot", Effect: "PreferNoSchedule"},
 					},

@@ -42,6 +42,8 @@ var changes = []struct {
 	{`^spec\.addons\[2\]\.name$`, []string{"refused"}},
 	{`^spec\.addons\[[012]\]\.`, []string{names.Addons}},
 	{`^spec\.addons\[[3-9]\]\.`, []string{names.NodeAddons}},
+	// One of the pools states another value.
+	{`^spec\.tags\.cost-center$`, []string{names.Network, names.ControlPlane, names.Addons, "pool-batch", names.NodeAddons}},
 	{`^spec\.tags`, []string{names.Network, names.ControlPlane, names.Addons, "pool-workers", "pool-batch", names.NodeAddons}},
 	{`^spec\.templateVersion$`, []string{"refused"}},
 	{`^spec\.deletionProtection$`, []string{names.Network, names.ControlPlane}},

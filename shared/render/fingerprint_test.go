@@ -65,6 +65,7 @@ func TestFingerprint(t *testing.T) {
 		same   bool
 	}{
 		"is kept by a tag":               {func(in *Cluster) { in.Resolved.Spec.Tags = map[string]string{"a": "b"} }, true},
+		"is kept by a tag of the pool":   {func(in *Cluster) { in.Resolved.Spec.Pools[0].Tags = map[string]string{"a": "b"} }, true},
 		"is kept by a zone":              {func(in *Cluster) { in.Resolved.Spec.Network.Zones = zonesOf("us-east-1", "abcde") }, true},
 		"is kept by a size":              {func(in *Cluster) { in.Resolved.Spec.Pools[0].MaxSize = 9 }, true},
 		"is kept by an instance type":    {func(in *Cluster) { in.Resolved.Spec.Pools[0].InstanceTypes = []string{"m7g.xlarge"} }, true},

@@ -211,11 +211,17 @@ func (r *renderer) execute(file string, params any) ([]byte, error) {
 	return bytes.Clone(r.buf.Bytes()), nil
 }
 
-// stackTags returns the tags of a stack: the user's and drover's. drover's take precedence.
+// stackTags returns the tags of a stack: the user's and drover's. Those of a pool take precedence over those of the cluster, and drover's
+// over both.
 func stackTags(cluster *api.Cluster, stack string) map[string]string {
 	tags := maps.Clone(cluster.Spec.Tags)
 	if tags == nil {
 		tags = map[string]string{}
+	}
+	for i := range cluster.Spec.Pools {
+		if pool := &cluster.Spec.Pools[i]; names.PoolStack(pool.Name) == stack {
+			maps.Copy(tags, pool.Tags)
+		}
 	}
 	tags[names.TagCluster] = cluster.Metadata.Name
 	tags[names.TagStack] = stack

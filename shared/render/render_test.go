@@ -15,6 +15,29 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
+func TestPoolsHaveTheirTags(t *testing.T) {
+	out := render(t, resolve(t, fullCluster()))
+	for stack, want := range map[string]map[string]string{
+		"pool-workers":   {"team": "platform", "cost-center": "4712", "example.com/tier": "web"},
+		"pool-batch":     {"team": "platform", "cost-center": "4711"},
+		names.Network:    {"team": "platform", "cost-center": "4711"},
+		names.NodeAddons: {"team": "platform", "cost-center": "4711"},
+	} {
+		tags := stackOf(t, out, stack).Tags
+		for key := range map[string]bool{"team": true, "cost-center": true, "example.com/tier": true} {
+			require.Equal(t, want[key], tags[key], "%s of %s", key, stack)
+		}
+	}
+	workers := stackOf(t, out, "pool-workers")
+	data := at(t, resources(t, workers)["LaunchTemplate"], "Properties", "LaunchTemplateData").(map[string]any)
+	specifications := data["TagSpecifications"].([]any)
+	require.Len(t, specifications, 3)
+	for _, specification := range specifications {
+		require.Contains(t, at(t, specification, "Tags"), map[string]any{"Key": "cost-center", "Value": "4712"})
+		require.NotContains(t, at(t, specification, "Tags"), map[string]any{"Key": "cost-center", "Value": "4711"})
+	}
+}
+
 func TestRenderIsDeterministic(t *testing.T) {
 	want := render(t, resolve(t, fullCluster()))
 	var group sync.WaitGroup

@@ -195,6 +195,12 @@ func TestChangesInPlaceReplaceNoNode(t *testing.T) {
 			func(string, []string) string { return poolsSpec(twoZones, "") },
 			func(string, []string) string { return poolsSpec(twoZones, tagged) }, questions.Readings{questions.OtherInstances: true},
 		},
+		"tags of pools": {
+			func(string, []string) string { return poolsSpec(twoZones, "") },
+			func(string, []string) string {
+				return strings.Replace(poolsSpec(twoZones, ""), "poolDefaults: {", "poolDefaults: {tags: {team: shop}, ", 1)
+			}, nil,
+		},
 		"monitoring": {
 			func(string, []string) string { return poolsSpec(twoZones, "") },
 			func(string, []string) string {
@@ -242,7 +248,7 @@ func TestChangesInPlaceReplaceNoNode(t *testing.T) {
 				} {
 					require.Positive(t, fail.failed[what], what)
 				}
-				newVersion := strings.Contains(edit.after(vpc, subnets), tagged) || strings.Contains(edit.after(vpc, subnets), monitored)
+				newVersion := strings.Contains(edit.after(vpc, subnets), "team: shop") || strings.Contains(edit.after(vpc, subnets), monitored)
 				require.Equal(t, newVersion, fail.failed["LaunchTemplate"] > 0)
 
 				l.OnCall(nil)
