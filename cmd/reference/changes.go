@@ -267,6 +267,7 @@ func (b *base) input(after *api.Cluster, out *render.Output) plan.Input {
 	in := plan.Input{
 		Cluster: after.Metadata.Name, New: after, Old: map[string]*api.Cluster{}, Desired: out.Stacks, Deployed: map[string]stack.Deployed{},
 	}
+	subnets := map[string]string{"PrivateSubnetIds": strings.Join(b.before.Spec.Network.Zones, ",")} // one for each zone
 	for name, desired := range b.stacks {
 		tags := maps.Clone(desired.Tags)
 		if name == names.ControlPlane {
@@ -281,6 +282,12 @@ func (b *base) input(after *api.Cluster, out *render.Output) plan.Input {
 		}
 		for _, parameter := range desired.Parameters {
 			deployed.Parameters[parameter.Name] = parameter.Value
+			if from := parameter.From; from != nil && from.Stack == names.Network {
+				deployed.Parameters[parameter.Name], _ = from.Value(subnets)
+			}
+		}
+		if name == names.Network {
+			deployed.Outputs = subnets
 		}
 		if desired.Pace != nil {
 			maps.Copy(deployed.Parameters, desired.Pace.WithoutReplacement(nil))
@@ -343,6 +350,13 @@ func nodeParts(stack render.Stack, all map[string]render.Stack) nodes {
 		values[p.Name] = p.Value
 		if p.From != nil {
 			values[p.Name] = read(all[p.From.Stack]).Outputs[p.From.Output]
+			if subnets := subnetsIn(values[p.Name]); len(p.From.Items) > 0 {
+				picked := make([]any, len(p.From.Items))
+				for i, item := range p.From.Items {
+					picked[i] = subnets[item]
+				}
+				values[p.Name] = picked
+			}
 		} else if p.Name == render.SubnetIDs {
 			values[p.Name] = list(p.Value)
 		}

@@ -199,6 +199,9 @@ type Pool struct {
 	MinSize int `json:"minSize" rule:"min=0"`
 	// MaxSize is the maximum number of nodes.
 	MaxSize int `json:"maxSize" rule:"min=1"`
+	// Zones of the nodes, of network.zones. An added zone replaces no node: Auto Scaling moves some there. A removed one does. Default: all
+	// zones of the network. Not with network.existing.
+	Zones []string `json:"zones,omitempty" rule:"format=zone;unique;minItems=1"`
 	// Spot adds spot instances. Auto Scaling replaces those that EC2 is likely to interrupt, and drover drains their nodes. Default:
 	// on-demand only.
 	Spot *Spot `json:"spot,omitempty"`

@@ -76,6 +76,7 @@ func validateCluster(c *Cluster, o Options) field.ErrorList {
 	for i := range full.Spec.Pools {
 		pool := spec.Child("pools").Index(i)
 		errs = append(errs, validatePool(pool, &full.Spec.Pools[i])...)
+		errs = append(errs, validatePoolZones(pool.Child("zones"), full.Spec.Pools[i].Zones, &full.Spec.Network)...)
 		errs = append(errs, validatePoolTags(pool.Child("tags"), full.Spec.Pools[i].Tags, c.Spec.Tags)...)
 	}
 	errs = append(errs, validateUpgrade(spec.Child("upgrade"), &full.Spec, o.Now)...)

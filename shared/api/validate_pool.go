@@ -190,7 +190,21 @@ func validateFlags(path *field.Path, flags []string) (errs field.ErrorList) {
 	return errs
 }
 
-// maxUserTags is what AWS's limit of 50 tags leaves beside the tags that drover sets on a group.
+// validatePoolZones checks that the network has subnets in the zones of a pool.
+func validatePoolZones(path *field.Path, zones []string, n *Network) (errs field.ErrorList) {
+	if len(zones) > 0 && n.Existing != nil {
+		return field.ErrorList{field.Forbidden(path, "spec.network.existing has subnets, and no zones: remove this field")}
+	}
+	for i, zone := range zones {
+		if len(formats["zone"].Wrong(zone)) == 0 && !slices.Contains(n.Zones, zone) {
+			errs = append(errs, field.Invalid(path.Index(i), zone, fmt.Sprintf("is none of spec.network.zones (%s): add it there, "+
+				"or use one of them", strings.Join(n.Zones, ", "))))
+		}
+	}
+	return errs
+}
+
+// maxUserTags is how many of the 50 tags that AWS allows on a group drover does not set.
 const maxUserTags = 40
 
 // validatePoolTags checks a pool's tags together with the cluster's: resources of the pool have both.
@@ -203,7 +217,7 @@ func validatePoolTags(path *field.Path, tags, cluster map[string]string) (errs f
 	maps.Copy(all, tags)
 	if len(tags) > 0 && len(tags) <= maxUserTags && len(cluster) <= maxUserTags && len(all) > maxUserTags {
 		errs = append(errs, field.Invalid(path, len(tags), fmt.Sprintf("the resources of the pool would have %d tags with those of spec.tags, "+
-			"and AWS has room for %d beside drover's: remove some of either", len(all), maxUserTags)))
+			"and AWS has room for %d in addition to drover's: remove some of either", len(all), maxUserTags)))
 	}
 	for _, key := range sortedKeys(tags) {
 		for _, other := range sortedKeys(cluster) {

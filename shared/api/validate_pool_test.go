@@ -7,6 +7,21 @@ import (
 
 // poolRejections are about pools.
 var poolRejections = map[string]rejection{
+	"zones that the network does not have": {
+		pool("zones: [us-east-1a, us-east-1c, us-east-1a, us-east]"), []string{
+			`demo.yaml:17: spec.pools[0].zones[1]: Invalid value: "us-east-1c": is none of spec.network.zones (us-east-1a, us-east-1b): add it ` +
+				`there, or use one of them`,
+			`demo.yaml:17: spec.pools[0].zones[2]: Duplicate value: "us-east-1a"`,
+			`demo.yaml:17: spec.pools[0].zones[3]: Invalid value: "us-east": must be an availability zone, such as "us-east-1a"`,
+		},
+	},
+	"no zone": {pool("zones: []"), []string{`demo.yaml:17: spec.pools[0].zones: Too few: 0: must have at least 1 item`}},
+	"zones in an existing network": {
+		append(pool("zones: [us-east-1a]"), "    cidr: 10.0.0.0/16\n    zones: [us-east-1a, us-east-1b]",
+			"    existing: {vpcID: vpc-0123456789abcdef0, subnets: [subnet-0123456789abcdef0, subnet-0123456789abcdef1]}"), []string{
+			`demo.yaml:16: spec.pools[0].zones: Forbidden: spec.network.existing has subnets, and no zones: remove this field`,
+		},
+	},
 	"tags of a pool that are wrong": {
 		pool(`tags: {"aws:x": a, Name: b, "a#b": c, ok: "", team: d, TEAM: e}`), []string{
 			`demo.yaml:17: spec.pools[0].tags[aws:x]: Invalid value: "aws:x": must not start with "aws:", which is reserved`,
@@ -27,7 +42,7 @@ var poolRejections = map[string]rejection{
 	"more tags with the cluster's than AWS has room for": {
 		append(pool("tags: {"+numbered("a", 21)+"}"), "  tags: {}", "  tags: {"+numbered("b", 20)+"}"), []string{
 			`demo.yaml:17: spec.pools[0].tags: Invalid value: 21: the resources of the pool would have 41 tags with those of spec.tags, and AWS ` +
-				`has room for 40 beside drover's: remove some of either`,
+				`has room for 40 in addition to drover's: remove some of either`,
 		},
 	},
 	"more tags than AWS has room for": {

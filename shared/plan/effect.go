@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/render"
 	"github.com/drover-run/drover/shared/stack"
 	"github.com/drover-run/drover/shared/status"
@@ -40,6 +41,26 @@ func removesSubnet(before, now string) bool {
 	return slices.ContainsFunc(strings.Split(before, ","), func(id string) bool { return id != "" && !slices.Contains(kept, id) })
 }
 
+// valueOf returns the value of a parameter from the deployed outputs. Items are places among the zones of the new spec, and the deployed
+// output has the zones of the deployed one. A zone that is not deployed yet has no value.
+func (in Input) valueOf(from *render.OutputRef) string {
+	if old := in.Old[names.Network]; old != nil && len(from.Items) > 0 {
+		deployed := *from
+		deployed.Items = nil
+		for _, item := range from.Items {
+			if at := slices.Index(old.Spec.Network.Zones, in.New.Spec.Network.Zones[item]); at >= 0 {
+				deployed.Items = append(deployed.Items, at)
+			}
+		}
+		if len(deployed.Items) == 0 {
+			return ""
+		}
+		from = &deployed
+	}
+	value, _ := from.Value(in.Deployed[from.Stack].Outputs)
+	return value
+}
+
 // effectOf returns what an update of a stack does to running nodes. It is "" if that is unknown.
 func (in Input) effectOf(desired render.Stack, deployed stack.Deployed, reasons []status.Reason) status.Effect {
 	protection := func(r status.Reason) bool { return strings.HasPrefix(r.Field, "terminationProtection.") }
@@ -53,7 +74,7 @@ func (in Input) effectOf(desired render.Stack, deployed stack.Deployed, reasons 
 	for _, parameter := range desired.Parameters {
 		values[parameter.Name] = parameter.Value
 		if from := parameter.From; from != nil {
-			if values[parameter.Name] = in.Deployed[from.Stack].Outputs[from.Output]; values[parameter.Name] == "" {
+			if values[parameter.Name] = in.valueOf(from); values[parameter.Name] == "" {
 				values[parameter.Name] = deployed.Parameters[parameter.Name]
 			}
 		}

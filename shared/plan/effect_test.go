@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/drover-run/drover/shared/api"
+	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/render"
 	"github.com/drover-run/drover/shared/stack"
 	"github.com/drover-run/drover/shared/status"
@@ -74,6 +76,34 @@ func TestEffect(t *testing.T) {
 			}
 			in := Input{Deployed: map[string]stack.Deployed{"control-plane": {Outputs: outputs}}}
 			require.Equal(t, test.want, in.effectOf(desired, deployed, reasons))
+		})
+	}
+}
+
+// The value of a pool's subnets is known before the network changes, whatever happens to the zones in the same spec.
+func TestValueOfZones(t *testing.T) {
+	spec := func(zones ...string) *api.Cluster {
+		return &api.Cluster{Spec: api.ClusterSpec{Network: api.Network{Zones: zones}}}
+	}
+	deployed := map[string]stack.Deployed{names.Network: {Outputs: map[string]string{"PrivateSubnetIds": "subnet-a,subnet-b"}}}
+	for name, test := range map[string]struct {
+		old, now *api.Cluster
+		items    []int
+		want     string
+	}{
+		"all zones":                  {spec("a", "b"), spec("a", "b"), nil, "subnet-a,subnet-b"},
+		"one zone":                   {spec("a", "b"), spec("a", "b"), []int{1}, "subnet-b"},
+		"zones in another order":     {spec("a", "b"), spec("b", "a"), []int{1}, "subnet-a"},
+		"a zone that is added":       {spec("a", "b"), spec("a", "b", "c"), []int{1, 2}, "subnet-b"},
+		"a zone that is added first": {spec("a", "b"), spec("c", "a", "b"), []int{1}, "subnet-a"},
+		"only a zone that is added":  {spec("a", "b"), spec("a", "b", "c"), []int{2}, ""},
+		"an unknown deployed spec":   {nil, spec("a", "b"), []int{0}, "subnet-a"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := Input{New: test.now, Old: map[string]*api.Cluster{names.Network: test.old}, Deployed: deployed}
+			ref := &render.OutputRef{Stack: names.Network, Output: "PrivateSubnetIds", Items: test.items}
+			require.Equal(t, test.want, in.valueOf(ref))
+			require.Equal(t, test.items, ref.Items)
 		})
 	}
 }

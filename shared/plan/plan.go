@@ -192,8 +192,7 @@ func (in Input) whyUpdate(desired render.Stack, deployed stack.Deployed, checksu
 		if parameter.From == nil {
 			continue
 		}
-		from := in.Deployed[parameter.From.Stack]
-		if now := from.Outputs[parameter.From.Output]; now != "" && now != deployed.Parameters[parameter.Name] {
+		if now := in.valueOf(parameter.From); now != "" && now != deployed.Parameters[parameter.Name] {
 			reasons = append(reasons, status.Reason{
 				Field: parameter.From.Stack + ".outputs." + parameter.From.Output, Old: deployed.Parameters[parameter.Name], New: now,
 			})

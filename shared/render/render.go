@@ -129,9 +129,13 @@ func (r *renderer) pools() error {
 		if err != nil {
 			return err
 		}
+		subnets, err := r.poolSubnets(pool)
+		if err != nil {
+			return err
+		}
 		err = r.stack(Stack{Name: names.PoolStack(pool.Name), Parameters: []Parameter{
 			fromControlPlane("ClusterCertificateAuthority"), fromControlPlane("ClusterEndpoint"),
-			fromControlPlane("ClusterSecurityGroupId"), fromControlPlane("NodeInstanceProfileArn"), r.subnets(),
+			fromControlPlane("ClusterSecurityGroupId"), fromControlPlane("NodeInstanceProfileArn"), subnets,
 		}, Pace: newPace(params.GroupName, pool)}, "pool.yaml.tmpl", params)
 		if err != nil {
 			return err
@@ -157,6 +161,27 @@ func (r *renderer) subnets() Parameter {
 		return Parameter{Name: SubnetIDs, Value: strings.Join(existing.Subnets, ",")}
 	}
 	return Parameter{Name: SubnetIDs, From: &OutputRef{Stack: names.Network, Output: "PrivateSubnetIds"}}
+}
+
+// poolSubnets returns the parameter with the subnets of a pool: those of its zones. The output of the network lists its subnets in the
+// order of its zones.
+func (r *renderer) poolSubnets(pool *api.Pool) (Parameter, error) {
+	subnets := r.subnets()
+	if len(pool.Zones) == 0 {
+		return subnets, nil
+	}
+	if subnets.From == nil {
+		return subnets, fmt.Errorf("spec.pools[%s].zones: an existing network has no zones", pool.Name)
+	}
+	for i, zone := range pool.Zones {
+		at := slices.Index(r.Resolved.Spec.Network.Zones, zone)
+		if at < 0 {
+			return subnets, fmt.Errorf("spec.pools[%s].zones[%d]: %q is none of spec.network.zones", pool.Name, i, zone)
+		}
+		subnets.From.Items = append(subnets.From.Items, at)
+	}
+	slices.Sort(subnets.From.Items) // the order of a pool's zones means nothing
+	return subnets, nil
 }
 
 // vpc returns the parameter with the VPC of the cluster.

@@ -15,6 +15,37 @@ import (
 	"github.com/drover-run/drover/shared/names"
 )
 
+func TestOutputRefValue(t *testing.T) {
+	outputs := map[string]string{"Ids": "a,b,c"}
+	for name, test := range map[string]struct {
+		ref   OutputRef
+		want  string
+		found bool
+	}{
+		"the whole output":          {OutputRef{Output: "Ids"}, "a,b,c", true},
+		"items":                     {OutputRef{Output: "Ids", Items: []int{0, 2}}, "a,c", true},
+		"an item that is missing":   {OutputRef{Output: "Ids", Items: []int{0, 3}}, "", false},
+		"an output that is missing": {OutputRef{Output: "Other", Items: []int{0}}, "", false},
+	} {
+		value, found := test.ref.Value(outputs)
+		require.Equal(t, test.want, value, name)
+		require.Equal(t, test.found, found, name)
+	}
+}
+
+func TestPoolsHaveTheirZones(t *testing.T) {
+	subnets := func(zones ...string) Parameter {
+		c := smallCluster()
+		c.Spec.Network.Zones, c.Spec.Pools[0].Zones = zonesOf("eu-central-1", "cab"), zones
+		parameters := stackOf(t, render(t, resolve(t, c)), "pool-workers").Parameters
+		return parameters[slices.IndexFunc(parameters, func(p Parameter) bool { return p.Name == SubnetIDs })]
+	}
+	require.Nil(t, subnets().From.Items)
+	require.Equal(t, []int{0, 2}, subnets("eu-central-1b", "eu-central-1c").From.Items, "the network lists c, a, b")
+	require.Equal(t, subnets("eu-central-1b", "eu-central-1c"), subnets("eu-central-1c", "eu-central-1b"))
+	require.Equal(t, "PrivateSubnetIds", subnets("eu-central-1a").From.Output)
+}
+
 func TestPoolsHaveTheirTags(t *testing.T) {
 	out := render(t, resolve(t, fullCluster()))
 	for stack, want := range map[string]map[string]string{

@@ -2,6 +2,7 @@ package render
 
 import (
 	"cmp"
+	"strings"
 	"time"
 
 	"github.com/drover-run/drover/shared/api"
@@ -106,6 +107,26 @@ type OutputRef struct {
 	Stack string `json:"stack"`
 	// Output name.
 	Output string `json:"output"`
+	// Items are the places, from 0, of the items of the output that the value consists of. The output is a list with commas. Without items,
+	// the value is the whole output.
+	Items []int `json:"items,omitempty"`
+}
+
+// Value returns the value from the outputs of the stack. found is false if the stack lacks the output or an item of it.
+func (r *OutputRef) Value(outputs map[string]string) (value string, found bool) {
+	value, found = outputs[r.Output]
+	if !found || len(r.Items) == 0 {
+		return value, found
+	}
+	list := strings.Split(value, ",")
+	picked := make([]string, len(r.Items))
+	for i, item := range r.Items {
+		if item >= len(list) {
+			return "", false
+		}
+		picked[i] = list[item]
+	}
+	return strings.Join(picked, ","), true
 }
 
 // Limits of CloudFormation and EC2.

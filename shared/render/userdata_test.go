@@ -140,6 +140,13 @@ func TestInvalidNodes(t *testing.T) {
 		change func(*api.ClusterSpec)
 		says   string
 	}{
+		"a zone that the network does not have": {
+			func(s *api.ClusterSpec) { s.Pools[0].Zones = []string{"eu-central-1c"} },
+			`spec.pools[workers].zones[0]: "eu-central-1c" is none of spec.network.zones`,
+		},
+		"zones in an existing network": {func(s *api.ClusterSpec) {
+			s.Network, s.Pools[0].Zones = existingNetwork(), []string{"eu-central-1a"}
+		}, "spec.pools[workers].zones: an existing network has no zones"},
 		"flags of two words": {
 			func(s *api.ClusterSpec) {
 				s.Pools[0].KubeletFlags = []string{"--v=2 --anonymous-auth"}

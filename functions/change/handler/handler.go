@@ -259,7 +259,7 @@ func (c *call) parameters(ctx context.Context, deployed stack.Deployed) (map[str
 				outputs[from] = nil
 			}
 		}
-		value, ok := outputs[from][parameter.From.Output]
+		value, ok := parameter.From.Value(outputs[from])
 		if current, found := deployed.Parameters[parameter.Name]; found && outputs[from] == nil {
 			value, ok = current, true
 		}

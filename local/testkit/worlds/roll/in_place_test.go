@@ -211,6 +211,10 @@ func TestChangesInPlaceReplaceNoNode(t *testing.T) {
 			func(string, []string) string { return poolsSpec(twoZones, "") },
 			func(string, []string) string { return poolsSpec(threeZones, "") }, nil,
 		},
+		"a zone of pools": {
+			func(string, []string) string { return inZones("a", "b") },
+			func(string, []string) string { return inZones("a", "b", "c") }, nil,
+		},
 		"a subnet": {
 			func(vpc string, s []string) string { return poolsSpec(existing(vpc, s[:2]), "") },
 			func(vpc string, s []string) string { return poolsSpec(existing(vpc, s), "") }, nil,
@@ -270,6 +274,15 @@ func TestChangesInPlaceReplaceNoNode(t *testing.T) {
 	}
 }
 
+// inZones returns a spec with three zones and pools in some of them.
+func inZones(letters ...string) string {
+	var zones []string
+	for _, letter := range letters {
+		zones = append(zones, harness.Region+letter)
+	}
+	return strings.Replace(poolsSpec(threeZones, ""), "poolDefaults: {", "poolDefaults: {zones: ["+strings.Join(zones, ", ")+"], ", 1)
+}
+
 // existing returns the fields of an existing network.
 func existing(vpc string, subnets []string) string {
 	return fmt.Sprintf("existing: {vpcID: %s, subnets: [%s]}", vpc, strings.Join(subnets, ", "))
@@ -291,6 +304,31 @@ func (l *life) requireInPlace(spec string) {
 			require.Len(l.T, l.Group("demo", name).Subnets, 3, name)
 		}
 	}
+}
+
+// A pool has nodes in its zones only. A removed zone replaces the nodes.
+func TestPoolMovesToAnotherZone(t *testing.T) {
+	lives.Run(t, func(l *lives.Life) {
+		zonesOf := func() (zones, ids []string) {
+			for _, i := range l.Group("demo", "a").Instances {
+				zones, ids = append(zones, i.Zone), append(ids, i.ID)
+			}
+			return zones, ids
+		}
+		in := func(letter string) string { return "minSize: 3, maxSize: 4, zones: [" + harness.Region + letter + "]" }
+		l.CreatePool(in("a"))
+		zones, before := zonesOf()
+		require.Equal(t, slices.Repeat([]string{harness.Region + "a"}, 3), zones)
+		l.Upload(names.ClusterSpec("demo"), strings.Replace(harness.Spec("demo", ""), "minSize: 1, maxSize: 3", in("b"), 1))
+		l.SettleAll()
+		l.RunSchedules(3)
+		l.RequirePhase(status.Ready)
+		zones, after := zonesOf()
+		require.Equal(t, slices.Repeat([]string{harness.Region + "b"}, 3), zones)
+		for _, id := range after {
+			require.NotContains(t, before, id)
+		}
+	})
 }
 
 // A pool with nodes in two zones gets a third one. Auto Scaling moves a node there: it launches the new one first, and drover drains the
