@@ -1,5 +1,9 @@
-// Package releases checks one uploaded release, or the channels file: it asks EKS and EC2 whether everything that the file names exists. It
-// records the verdict. It changes no cluster, and no cluster waits for the verdict. The publish function and the sweep use it.
+// Package releases checks releases and drafts new ones.
+//
+// Checker checks one uploaded release, or the channels file: it asks EKS and EC2 whether everything that the file names exists. It records
+// the verdict. It changes no cluster, and no cluster waits for the verdict. The publish function and the sweep use it.
+//
+// Drafter writes a release from what AWS recommends now. The command line uses it.
 package releases
 
 import (
@@ -149,6 +153,11 @@ func (c *Checker) checkRelease(ctx context.Context, name string, body []byte) ([
 	if errs != nil {
 		return invalid(names.ReleaseSpec(name), errs), nil
 	}
+	return c.CheckRelease(ctx, release)
+}
+
+// CheckRelease checks what a valid release names. It needs only EKS, Images and Now.
+func (c *Checker) CheckRelease(ctx context.Context, release *api.Release) ([]status.Check, error) {
 	facts := &preflight.Facts{ReadAt: c.Now()}
 	var addons []string
 	for _, addon := range release.Spec.Addons {

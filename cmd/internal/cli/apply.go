@@ -125,12 +125,19 @@ func applyRelease(ctx context.Context, out io.Writer, c *Cell, m manifest, watch
 	if _, err := c.Specs.Put(ctx, m.key, m.data); err != nil {
 		return err
 	}
-	what := "release " + m.name
 	if m.name == api.ChannelsName {
-		what = "the channels"
 		fmt.Fprintln(out, "uploaded the channels; clusters that follow one are upgraded as their windows allow: drover versions")
 	} else {
 		fmt.Fprintf(out, "uploaded release %s; it changes no cluster that is pinned to an earlier one\n", m.name)
+	}
+	return printVerdict(ctx, out, c, m, watch)
+}
+
+// printVerdict prints the verdict on an uploaded release, or on the channels. It fails unless the file can be used, if watch is set.
+func printVerdict(ctx context.Context, out io.Writer, c *Cell, m manifest, watch bool) error {
+	what := "release " + m.name
+	if m.name == api.ChannelsName {
+		what = "the channels"
 	}
 	timeout := verdictTimeout
 	if watch {

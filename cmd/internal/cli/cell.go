@@ -55,16 +55,22 @@ func loadConfig(ctx context.Context) (aws.Config, error) {
 	return cfg, nil
 }
 
-// openCell finds the account by the caller's credentials.
-func openCell(ctx context.Context) (*Cell, error) {
+// regionConfig loads the SDK's configuration, which must have a region.
+func regionConfig(ctx context.Context) (aws.Config, error) {
 	cfg, err := loadConfig(ctx)
 	if err != nil {
-		return nil, err
+		return cfg, err
 	}
 	if cfg.Region == "" {
-		return nil, fmt.Errorf("no region is set: set AWS_REGION to where drover is deployed")
+		return cfg, fmt.Errorf("no region is set: set AWS_REGION to where drover is deployed")
 	}
-	if err := checkLocal(ctx, cfg); err != nil {
+	return cfg, checkLocal(ctx, cfg)
+}
+
+// openCell finds the account by the caller's credentials.
+func openCell(ctx context.Context) (*Cell, error) {
+	cfg, err := regionConfig(ctx)
+	if err != nil {
 		return nil, err
 	}
 	identity, err := sts.NewFromConfig(cfg).GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})

@@ -9,6 +9,7 @@
 //   - rollouts: rollout_decide.go has the verbs, such as start and approve; decisions.go uploads what they decide and waits for
 //     the answers; apply_fleet.go and diff_fleet.go are apply, delete and diff for rollouts, freezes and decisions;
 //     ui_rollouts.go is their part of the page.
+//   - releases: release.go makes them from AWS's catalogs, and checks them.
 //   - the status: status_view.go shows a cluster or the table of all; status_live.go refreshes it with what package live
 //     reads; status_upgrade.go and status_ignored.go show those parts; status_watch.go prints changes until the work ends.
 //   - the history: history.go merges uploads, executions (history_executions.go), stacks (history_stacks.go) and errors in
@@ -60,7 +61,7 @@ func Root() *cobra.Command {
 	ShowExitCodes(cmd)
 	cmd.AddCommand(
 		doctorCommand(), validateCommand(), renderCommand(), diffCommand(), applyCommand(), deleteCommand(), statusCommand(),
-		fleetCommand(), uiCommand(), versionsCommand(),
+		fleetCommand(), uiCommand(), versionsCommand(), releaseCommand(),
 		upgradeCommand(), drainCommand(), rollCommand(), convergeCommand(), rolloutCommand(), eventsCommand(), logsCommand(), localCommand(),
 		versionCommand(),
 	)

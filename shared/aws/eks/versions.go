@@ -66,3 +66,38 @@ func versionsOf(addon types.AddonInfo) []upgrade.AddonVersion {
 	}
 	return versions
 }
+
+// DefaultVersions returns the default versions of add-ons for a Kubernetes version. An add-on without one is left out.
+// https://docs.aws.amazon.com/eks/latest/APIReference/API_DescribeAddonVersions.html
+func (r *Reader) DefaultVersions(ctx context.Context, kubernetesVersion string, addons []string) (map[string]string, error) {
+	defaults := map[string]string{}
+	for _, addon := range addons {
+		pages := eks.NewDescribeAddonVersionsPaginator(r.client, &eks.DescribeAddonVersionsInput{
+			AddonName: &addon, KubernetesVersion: &kubernetesVersion,
+		})
+		for pages.HasMorePages() {
+			page, err := pages.NextPage(ctx)
+			if err != nil {
+				return nil, fmt.Errorf("listing the versions of add-on %s: %w", addon, err)
+			}
+			for _, info := range page.Addons {
+				if version := defaultOf(info, kubernetesVersion); version != "" {
+					defaults[addon] = version
+				}
+			}
+		}
+	}
+	return defaults, nil
+}
+
+// defaultOf returns the default version of an add-on for a Kubernetes version, or "".
+func defaultOf(addon types.AddonInfo, kubernetesVersion string) string {
+	for _, version := range addon.AddonVersions {
+		for _, with := range version.Compatibilities {
+			if with.DefaultVersion && aws.ToString(with.ClusterVersion) == kubernetesVersion {
+				return aws.ToString(version.AddonVersion)
+			}
+		}
+	}
+	return ""
+}

@@ -4,6 +4,8 @@ package ssm
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
@@ -29,4 +31,23 @@ func (p *Parameters) Value(ctx context.Context, name string) (string, error) {
 		return "", fmt.Errorf("reading the parameter %s: %w", name, call.Error(err))
 	}
 	return aws.ToString(out.Parameter.Value), nil
+}
+
+// maxNames is the number of parameters that a request can name.
+const maxNames = 10
+
+// Values returns parameters by name. Those that do not exist are left out. Up to ten are read in one request.
+// https://docs.aws.amazon.com/systems-manager/latest/APIReference/API_GetParameters.html
+func (p *Parameters) Values(ctx context.Context, names []string) (map[string]string, error) {
+	values := map[string]string{}
+	for some := range slices.Chunk(names, maxNames) {
+		out, err := p.client.GetParameters(ctx, &ssm.GetParametersInput{Names: some})
+		if err != nil {
+			return nil, fmt.Errorf("reading the parameters %s: %w", strings.Join(some, ", "), call.Error(err))
+		}
+		for _, parameter := range out.Parameters {
+			values[aws.ToString(parameter.Name)] = aws.ToString(parameter.Value)
+		}
+	}
+	return values, nil
 }

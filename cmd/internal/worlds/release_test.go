@@ -1,0 +1,66 @@
+package worlds
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/cmd/internal/clitest"
+)
+
+// Releases are made from the catalogs of the account's EKS, EC2 and SSM, and checked there before their upload.
+func TestRelease(t *testing.T) {
+	needAccount(t)
+	const name = "1.36-20261115"
+	mark := cloud.Calls.Mark()
+	made := ok(t, "release", "new", "--kubernetes", "1.36", "--name", name)
+	require.Equal(t, made, ok(t, "release", "new", "--kubernetes", "1.36", "--name", name), "the same bytes")
+	require.Regexp(t, `(?m)^    amd64: ami-[0-9a-f]{17} # amazon-eks-node-al2023-x86_64-standard-1\.36-v\d{8}$`, made)
+	require.Regexp(t, `(?m)^    arm64: ami-[0-9a-f]{17} # amazon-eks-node-al2023-arm64-standard-1\.36-v\d{8}$`, made)
+	file := clitest.Write(t, name+".yaml", made)
+	require.Equal(t, file+": valid\n", ok(t, "validate", file))
+	require.Equal(t, "release "+name+" can be used in us-east-1\n", ok(t, "release", "check", file))
+	for _, call := range cloud.Calls.Since(mark) {
+		require.False(t, call.Mutating, "%s %s", call.Service, call.Action)
+	}
+
+	t.Run("new: the name has the date", func(t *testing.T) {
+		require.Regexp(t, `\n  name: "1\.36-20\d{6}"\n`, ok(t, "release", "new", "--kubernetes", "1.36"))
+	})
+	t.Run("new --from keeps the add-ons of a file", func(t *testing.T) {
+		const addons = "  addons:\n    - {name: coredns, version: v1.12.4-eksbuild.1, configuration: {replicaCount: 3}}\n"
+		from := clitest.Write(t, "1.35-9.yaml", "apiVersion: drover.run/v1alpha1\nkind: Release\nmetadata: {name: 1.35-9}\nspec:\n"+
+			"  kubernetesVersion: \"1.35\"\n  images: {amd64: ami-0123456789abcdef0}\n  templateVersion: v1\n"+addons)
+		out := ok(t, "release", "new", "--kubernetes", "1.36", "--from", from, "--images", "amd64")
+		require.Contains(t, out, "  addons:\n    - name: \"coredns\"\n      version: \"v1.14.0-eksbuild.1\"\n"+
+			"      configuration: {\"replicaCount\":3}\n  templateVersion: \"v1\"\n")
+		require.NotContains(t, out, "arm64")
+	})
+	t.Run("new fails by name", func(t *testing.T) {
+		require.Contains(t, fails(t, "release", "new", "--kubernetes", "1.99"), "the parameter "+
+			"/aws/service/eks/optimized-ami/1.99/amazon-linux-2023/x86_64/standard/recommended/image_id does not exist")
+		require.Contains(t, fails(t, "release", "new", "--kubernetes", "1.36", "--images", "mips"), `--images has "mips": must be amd64 or arm64`)
+		require.Contains(t, fails(t, "release", "new"), `required flag(s) "kubernetes" not set`)
+		require.Contains(t, fails(t, "release", "new", "--kubernetes", "1.36", "--from", "1.36-404"),
+			"there is no release 1.36-404 in the account")
+	})
+	t.Run("new --apply uploads, and replaces no other release", func(t *testing.T) {
+		out := ok(t, "release", "new", "--kubernetes", "1.36", "--name", name, "--apply")
+		require.Contains(t, out, "uploaded release "+name)
+		require.Regexp(t, "release "+name+" can be used\n|its verdict is pending", out)
+		require.Contains(t, ok(t, "release", "new", "--kubernetes", "1.36", "--name", name, "--apply"), "uploaded release "+name)
+		require.Contains(t, fails(t, "release", "new", "--kubernetes", "1.36", "--name", name, "--images", "amd64", "--apply"),
+			"release "+name+" exists with other content: choose another name with --name")
+		require.Contains(t, ok(t, "release", "new", "--kubernetes", "1.37", "--from", name),
+			"kube-proxy\"\n      version: \"v1.37.0-eksbuild.1\"")
+	})
+	t.Run("check finds what does not exist", func(t *testing.T) {
+		bad := clitest.Write(t, "1.36-9.yaml", example(t, "releases/1.36-1.yaml", "1.36-1", "1.36-9", "ami-d390dc44800d0e650",
+			"ami-0123456789abcdef0"))
+		out := finds(t, "release", "check", bad)
+		require.Contains(t, out, "Images blocks: ")
+		require.Contains(t, out, "ami-0123456789abcdef0 for amd64 does not exist")
+		require.Contains(t, out, "\nrelease 1.36-9 cannot be used in us-east-1\n")
+		require.Contains(t, fails(t, "release", "check", "examples/clusters/demo.yaml"), "Release")
+	})
+}
