@@ -33,7 +33,12 @@ func TestValidate(t *testing.T) {
 			files: []string{bad, good}, code: 1,
 			stdout: []string{good + ": valid\n"}, stderr: []string{"1 of 2 files cannot be used"},
 		},
-		"a missing file": {files: []string{"nothing.yaml"}, code: 1, stderr: []string{"nothing.yaml: no such file"}},
+		"folders": {
+			files:  []string{"examples/clusters", "examples/releases"},
+			stdout: []string{good + ": valid\n", "examples/releases/1.36-1.yaml: valid\n"},
+		},
+		"a folder without specs": {files: []string{"examples"}, code: 1, stderr: []string{"no .yaml file in examples", "1 of 1 files"}},
+		"a missing file":         {files: []string{"nothing.yaml"}, code: 1, stderr: []string{"nothing.yaml: no such file"}},
 		"a file over the limit": {
 			files: []string{clitest.Write(t, "large.yaml", strings.Repeat("a: b\n", 500_000))}, code: 1,
 			stderr: []string{"large.yaml is too large: more than 1048576 bytes"},
