@@ -225,6 +225,9 @@ type Pool struct {
 	// DetailedMonitoring makes EC2 send the metrics of instances each minute instead of every five, at a price for each instance. A change
 	// replaces no node: nodes that run keep their setting.
 	DetailedMonitoring bool `json:"detailedMonitoring,omitempty"`
+	// Kubelet is further configuration of the kubelet: fields of KubeletConfiguration, such as evictionHard. Flags take precedence. Those
+	// that drover or the AMI sets cannot be given.
+	Kubelet map[string]any `json:"kubelet,omitempty"`
 	// KubeletFlags are further command line flags of the kubelet, such as --v=2. Those that drover or the AMI set cannot be
 	// given.
 	KubeletFlags []string `json:"kubeletFlags,omitempty" rule:"format=kubelet-flag;unique"`

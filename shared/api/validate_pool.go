@@ -37,6 +37,7 @@ func validatePool(path *field.Path, p *Pool) (errs field.ErrorList) {
 	errs = append(errs, validateDrain(path.Child("drain"), &p.Drain)...)
 	errs = append(errs, validateUpdate(path.Child("update"), &p.Update)...)
 	errs = append(errs, validateReadiness(path.Child("readiness"), p)...)
+	errs = append(errs, validateKubelet(path.Child("kubelet"), p.Kubelet)...)
 	return append(errs, validateFlags(path.Child("kubeletFlags"), p.KubeletFlags)...)
 }
 

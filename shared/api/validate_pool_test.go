@@ -48,6 +48,20 @@ var poolRejections = map[string]rejection{
 	"more tags than AWS has room for": {
 		pool("tags: {" + numbered("a", 41) + "}"), []string{`demo.yaml:17: spec.pools[0].tags: Too many: 41: must have at most 40 items`},
 	},
+	"fields of the kubelet that are not the user's": {
+		pool(`kubelet: {maxPods: 5, authentication: {}, registerWithTaints: [], kind: x, "a b": 1, cpuCFSQuota: ~}`), []string{
+			`demo.yaml:17: spec.pools[0].kubelet.maxPods: Forbidden: drover sets it: use maxPods of the pool`,
+			`demo.yaml:17: spec.pools[0].kubelet.authentication: Forbidden: nodeadm sets it, so that the API server can reach the kubelet: ` +
+				`remove it`,
+			`demo.yaml:17: spec.pools[0].kubelet.registerWithTaints: Forbidden: drover sets the taints: use taints of the pool`,
+			`demo.yaml:17: spec.pools[0].kubelet.kind: Forbidden: nodeadm sets it: remove it`,
+			`demo.yaml:17: spec.pools[0].kubelet.a b: Invalid value: "a b": must be a field of KubeletConfiguration, such as evictionHard`,
+			`demo.yaml:17: spec.pools[0].kubelet.cpuCFSQuota: Required value: state a value, or remove the field`,
+		},
+	},
+	"a kubelet that is no object": {
+		pool("kubelet: [a]"), []string{`demo.yaml:17: spec.pools[0].kubelet: Invalid value: a list: must be an object`},
+	},
 	"hop limits out of bounds": {
 		pool("metadataHopLimit: 3"), []string{`demo.yaml:17: spec.pools[0].metadataHopLimit: Invalid value: 3: must be less than or equal to 2`},
 	},

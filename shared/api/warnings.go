@@ -17,10 +17,14 @@ type SpecWarnings struct {
 	Addons []string
 	// Isolation: pools whose pods get the credentials of the node's role.
 	Isolation []string
+	// Kubelet: fields of kubelets that drover does not know.
+	Kubelet []string
 }
 
 // Lines returns all warnings, or nil.
-func (w SpecWarnings) Lines() []string { return slices.Concat(w.Network, w.Addons, w.Isolation) }
+func (w SpecWarnings) Lines() []string {
+	return slices.Concat(w.Network, w.Addons, w.Isolation, w.Kubelet)
+}
 
 // Warnings returns the warnings of a valid cluster. The release adds its add-ons and their configuration. Without a release (nil), the
 // cluster's own add-ons count, and CoreDNS, which every EKS cluster runs.
@@ -32,7 +36,7 @@ func Warnings(c *Cluster, r *Release) SpecWarnings {
 	}
 	return SpecWarnings{
 		Network: publicRanges(&c.Spec.Network), Addons: unschedulable(c.Spec.Pools, mergeAddons(defaults, c.Spec.Addons)),
-		Isolation: notIsolated(c.Spec.Pools),
+		Isolation: notIsolated(c.Spec.Pools), Kubelet: unknownKubeletFields(c.Spec.Pools),
 	}
 }
 

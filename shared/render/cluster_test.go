@@ -94,6 +94,10 @@ func fullCluster() *api.Cluster {
 					MaxPods: 58,
 					// The second pool has the default.
 					MetadataHopLimit: 2, DetailedMonitoring: true,
+					Kubelet: map[string]any{
+						"evictionHard": map[string]any{"memory.available": "5%"}, "imageGCLowThresholdPercent": float64(60), "seccompDefault": true,
+						"reservedMemory": []any{map[string]any{"numaNode": float64(0), "limits": map[string]any{"memory": "1Gi"}}},
+					},
 					KubeletFlags: []string{"--v=2", "--image-gc-high-threshold=70"},
 					Files: []api.File{
 						{Path: "/etc/motd", Mode: "0644", Content: "it's \"$HOME\" `here`\nand there\n"},

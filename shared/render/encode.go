@@ -19,6 +19,7 @@ import (
 var encoders = template.FuncMap{
 	"yaml":     encodeYAML,
 	"jsontext": encodeJSONText,
+	"flow":     encodeFlow,
 	"id":       encodeID,
 	"ref":      encodeRef,
 	"shell":    encodeShell,
@@ -26,7 +27,7 @@ var encoders = template.FuncMap{
 
 // languages lists the encoders that a template file may use, by the end of its name.
 var languages = map[string][]string{
-	".yaml.tmpl": {"yaml", "jsontext", "id", "ref"},
+	".yaml.tmpl": {"yaml", "jsontext", "flow", "id", "ref"},
 	".sh.tmpl":   {"shell"},
 	".mime.tmpl": {},
 }
@@ -113,11 +114,17 @@ func plain(s string) bool {
 
 // encodeJSONText writes any JSON value as a string that contains JSON: with sorted keys, in ASCII.
 func encodeJSONText(v any) (string, error) {
-	text, err := appendJSON(nil, v)
+	text, err := appendJSON(nil, v, jsonEscapes)
 	if err != nil {
 		return "", err
 	}
 	return encodeYAML(string(text))
+}
+
+// encodeFlow writes any JSON value as YAML in flow style: like JSON, with sorted keys, in ASCII.
+func encodeFlow(v any) (string, error) {
+	text, err := appendJSON(nil, v, yamlEscapes)
+	return string(text), err
 }
 
 // encodeID returns a string that is valid in a logical id of CloudFormation: letters and digits.
@@ -191,21 +198,21 @@ func appendString(out []byte, s string, astral escapes) ([]byte, error) {
 }
 
 // appendJSON writes a JSON value as decoded by encoding/json, with sorted keys.
-func appendJSON(out []byte, v any) ([]byte, error) {
+func appendJSON(out []byte, v any, astral escapes) ([]byte, error) {
 	var err error
 	switch v := v.(type) {
 	case string:
-		return appendString(out, v, jsonEscapes)
+		return appendString(out, v, astral)
 	case map[string]any:
 		out = append(out, '{')
 		for i, key := range slices.Sorted(maps.Keys(v)) {
 			if i > 0 {
 				out = append(out, ',')
 			}
-			if out, err = appendString(out, key, jsonEscapes); err != nil {
+			if out, err = appendString(out, key, astral); err != nil {
 				return nil, err
 			}
-			if out, err = appendJSON(append(out, ':'), v[key]); err != nil {
+			if out, err = appendJSON(append(out, ':'), v[key], astral); err != nil {
 				return nil, err
 			}
 		}
@@ -216,7 +223,7 @@ func appendJSON(out []byte, v any) ([]byte, error) {
 			if i > 0 {
 				out = append(out, ',')
 			}
-			if out, err = appendJSON(out, element); err != nil {
+			if out, err = appendJSON(out, element, astral); err != nil {
 				return nil, err
 			}
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
+	kubernetesyaml "sigs.k8s.io/yaml"
 )
 
 // nasty strings each have a meaning in some language between a spec and a node.
@@ -46,6 +47,31 @@ func TestJSONRoundTrip(t *testing.T) {
 	var got map[string]any
 	require.NoError(t, json.Unmarshal([]byte(text), &got))
 	require.Equal(t, value, got)
+}
+
+func TestFlowRoundTrip(t *testing.T) {
+	value := map[string]any{"list": []any{nil, true, 1.5, 7, "x", "true", "7", "~"}, "empty": map[string]any{}, "none": []any{}}
+	for _, s := range nasty {
+		value[s] = s
+	}
+	encoded, err := encodeFlow(value)
+	require.NoError(t, err)
+	require.NotRegexp(t, `[^ -~]`, encoded, "ASCII in one line")
+	for name, unmarshal := range map[string]func([]byte, any) error{
+		"YAML 1.2": yaml.Unmarshal, "as nodeadm reads it": func(body []byte, out any) error { return kubernetesyaml.Unmarshal(body, out) },
+	} {
+		var got map[string]any
+		require.NoError(t, unmarshal([]byte("config:\n  a: "+encoded+"\n"), &got), name)
+		want, err := json.Marshal(value)
+		require.NoError(t, err)
+		have, err := json.Marshal(at(t, got, "config", "a"))
+		require.NoError(t, err)
+		require.JSONEq(t, string(want), string(have), name)
+	}
+	_, err = encodeFlow(map[string]any{"a": func() {}})
+	require.ErrorContains(t, err, "no JSON encoding")
+	_, err = encodeFlow([]any{"\xff"})
+	require.ErrorContains(t, err, "not UTF-8")
 }
 
 func TestShellRoundTrip(t *testing.T) {

@@ -78,7 +78,7 @@ func newPoolParams(cluster *api.Cluster, pool *api.Pool, userData []part, rollAt
 		p.WarmUp, pause = int(pause), 0 // Auto Scaling pauses
 	}
 	p.Metadata = launchMetadata(cluster, pool, pause)
-	if body, err := appendJSON(nil, p.Metadata); err == nil && len(body) > maxMetadata {
+	if body, err := appendJSON(nil, p.Metadata, jsonEscapes); err == nil && len(body) > maxMetadata {
 		return nil, fmt.Errorf("spec.pools[%s].readiness: the launch hook's metadata has %d characters, more than %d", pool.Name,
 			len(body), maxMetadata)
 	}

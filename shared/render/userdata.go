@@ -5,7 +5,10 @@ package render
 // https://awslabs.github.io/amazon-eks-ami/nodeadm/doc/api/
 
 import (
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -19,6 +22,8 @@ type userDataParams struct {
 	ClusterName, ServiceCIDR string
 	MaxPods                  int
 	Flags                    []string
+	// Kubelet is further configuration of the kubelet, sorted by name.
+	Kubelet []kubeletSetting
 	// KubeletApart reports that the kubelet's part is in the configuration, because user data has no room for it.
 	KubeletApart bool
 	// Configuration is the S3 address of the script with files and commands, or "".
@@ -33,6 +38,12 @@ type configurationParams struct {
 
 // command is numbered from 1.
 type command struct{ Number, Command string }
+
+// kubeletSetting is a field of KubeletConfiguration.
+type kubeletSetting struct {
+	Name  string
+	Value any
+}
 
 // part of a Fn::Join: text, or the value of a stack parameter.
 type part struct{ Text, Ref string }
@@ -50,6 +61,12 @@ func (r *renderer) userData(pool *api.Pool) ([]part, error) {
 		ServiceCIDR: r.Resolved.Spec.ControlPlane.ServiceCIDR,
 		MaxPods:     pool.MaxPods,
 		Region:      r.Cell.Region,
+	}
+	for _, name := range slices.Sorted(maps.Keys(pool.Kubelet)) {
+		if name == "maxPods" {
+			return nil, errors.New("kubelet.maxPods: it has a field of its own")
+		}
+		params.Kubelet = append(params.Kubelet, kubeletSetting{name, pool.Kubelet[name]})
 	}
 	var err error
 	if params.Flags, err = kubeletFlags(pool); err != nil {

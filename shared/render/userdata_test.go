@@ -22,7 +22,10 @@ func TestNodeConfigHasThePoolsFields(t *testing.T) {
 		"name": "drover-full", "cidr": "172.21.0.0/16",
 		"apiServerEndpoint": parameterValues["ClusterEndpoint"], "certificateAuthority": parameterValues["ClusterCertificateAuthority"],
 	}, at(t, data.Config, "spec", "cluster"))
-	require.Equal(t, map[string]any{"maxPods": 58}, at(t, data.Config, "spec", "kubelet", "config"))
+	require.Equal(t, map[string]any{
+		"maxPods": 58, "evictionHard": map[string]any{"memory.available": "5%"}, "imageGCLowThresholdPercent": 60, "seccompDefault": true,
+		"reservedMemory": []any{map[string]any{"numaNode": 0, "limits": map[string]any{"memory": "1Gi"}}},
+	}, at(t, data.Config, "spec", "kubelet", "config"))
 	labels, taints, flags := kubeletOf(t, data.Config)
 	require.Equal(t, map[string]string{"drover.run/pool": "workers", "example.com/team": "shop", "tier": "web"}, labels)
 	require.Equal(t, []string{"example.com/dedicated=shop:NoSchedule", "spot=:PreferNoSchedule"}, taints)
@@ -147,6 +150,14 @@ func TestInvalidNodes(t *testing.T) {
 		"zones in an existing network": {func(s *api.ClusterSpec) {
 			s.Network, s.Pools[0].Zones = existingNetwork(), []string{"eu-central-1a"}
 		}, "spec.pools[workers].zones: an existing network has no zones"},
+		"pods of the kubelet's configuration": {
+			func(s *api.ClusterSpec) { s.Pools[0].Kubelet = map[string]any{"maxPods": 5} },
+			"spec.pools[workers]: kubelet.maxPods: it has a field of its own",
+		},
+		"a dynamic reference in the kubelet's configuration": {
+			func(s *api.ClusterSpec) { s.Pools[0].Kubelet = map[string]any{"resolvConf": "{{resolve:ssm:/secret}}"} },
+			"{{resolve:",
+		},
 		"flags of two words": {
 			func(s *api.ClusterSpec) {
 				s.Pools[0].KubeletFlags = []string{"--v=2 --anonymous-auth"}

@@ -155,6 +155,8 @@ const (
 	NetworkUsable = "NetworkUsable"
 	// PodsIsolated is False while the pods of a pool get the credentials of the node's role. Absent otherwise.
 	PodsIsolated = "PodsIsolated"
+	// KubeletFieldsKnown is False while the spec states fields of kubelets that drover does not know. Absent otherwise.
+	KubeletFieldsKnown = "KubeletFieldsKnown"
 	// RelayCurrent is False while the cluster's relay has the code of another version of drover. Absent otherwise.
 	RelayCurrent = "RelayCurrent"
 	// RequestAccepted is False while the last request of an operator is refused: a roll or an upgrade. It is removed by the next request that
@@ -283,6 +285,7 @@ func (s *Status) Warn(warnings api.SpecWarnings, now time.Time) {
 	s.warn(NetworkUsable, ReasonPublicAddresses, warnings.Network, now)
 	s.warn(AddonsSchedulable, ReasonNoPoolForAddons, warnings.Addons, now)
 	s.warn(PodsIsolated, ReasonPodsReachMetadata, warnings.Isolation, now)
+	s.warn(KubeletFieldsKnown, ReasonUnknownKubeletField, warnings.Kubelet, now)
 }
 
 // WarnRelay records that the cluster's relay has the code of another version of drover. No lines mean that it has not.

@@ -33,6 +33,8 @@ const (
 	ReasonPublicAddresses = "PublicAddresses"
 	// ReasonPodsReachMetadata: a pool's pods reach the instance metadata service.
 	ReasonPodsReachMetadata = "PodsReachMetadata"
+	// ReasonUnknownKubeletField: a pool states a field of the kubelet that drover does not know.
+	ReasonUnknownKubeletField = "UnknownKubeletField"
 	// ReasonRelayOutdated: the relay has the code of another version of drover.
 	ReasonRelayOutdated = "RelayOutdated"
 	// ReasonUpgraded: the last upgrade was completed.
@@ -70,6 +72,6 @@ func Reasons() []string {
 		ReasonUpgrading, ReasonUpgradeScheduled, ReasonUpgradeBlocked, ReasonUpgradeStopped, ReasonUpgradeMissed, ReasonDeletionProtected,
 		ReasonDeleting, ReasonDeleted, ReasonDrifted, ReasonNoNodes,
 		ReasonRollRefused, ReasonUpgradeRefused, ReasonNoPoolForAddons, ReasonPublicAddresses,
-		ReasonPodsReachMetadata, ReasonRelayOutdated,
+		ReasonPodsReachMetadata, ReasonUnknownKubeletField, ReasonRelayOutdated,
 	}
 }

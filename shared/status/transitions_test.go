@@ -65,10 +65,13 @@ func TestAcceptSpec(t *testing.T) {
 		"records each kind of warning as a condition of its own": {
 			Status{Phase: Ready},
 			func(s *Status) {
-				s.AcceptSpec(v2, api.SpecWarnings{Network: []string{"a", "b"}, Addons: []string{"c"}, Isolation: []string{"d"}}, false, noon)
+				s.AcceptSpec(v2, api.SpecWarnings{
+					Network: []string{"a", "b"}, Addons: []string{"c"}, Isolation: []string{"d"}, Kubelet: []string{"e"},
+				}, false, noon)
 			},
 			Status{Phase: Pending, Message: "the spec was accepted", ObservedVersion: "v2", Conditions: conditions(
 				condition(AddonsSchedulable, "False", ReasonNoPoolForAddons, "c"),
+				condition(KubeletFieldsKnown, "False", ReasonUnknownKubeletField, "e"),
 				condition(NetworkUsable, "False", ReasonPublicAddresses, "a\nb"),
 				condition(PodsIsolated, "False", ReasonPodsReachMetadata, "d"), valid)},
 		},

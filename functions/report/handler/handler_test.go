@@ -214,6 +214,7 @@ func TestReportOfADeletion(t *testing.T) {
 			require.Nil(t, s.Condition(status.InSync))
 			require.Nil(t, s.Condition(status.NetworkUsable))
 			require.Nil(t, s.Condition(status.PodsIsolated))
+			require.Nil(t, s.Condition(status.KubeletFieldsKnown))
 			require.Nil(t, s.Condition(status.AddonsSchedulable))
 		})
 	}
