@@ -31,7 +31,7 @@ func releaseCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "release",
 		Short: "Make a release from what AWS recommends, and check releases",
-		Example: `  drover release new --kubernetes 1.37 > releases/1.37-20261201.yaml
+		Example: `  drover release new --kubernetes 1.37
   drover release check releases/1.37-20261201.yaml`,
 		Annotations: ExitCodes("done", "an error"),
 		Args:        cobra.NoArgs,
@@ -53,7 +53,7 @@ and in your region. Prints a release that pins them. --from takes the add-ons wi
 release: a FILE, or the NAME of one in the account. The name of the new release is its Kubernetes version with today's date.
 
 It calls AWS only to read, unless --apply uploads the release. An upload changes no cluster.`,
-		Example: `  drover release new --kubernetes 1.37 > releases/1.37-20261201.yaml
+		Example: `  drover release new --kubernetes 1.37
   drover release new --kubernetes 1.37 --from 1.36-4 --images amd64
   drover release new --kubernetes 1.37 --from releases/1.36-4.yaml --name 1.37-1 --apply`,
 		Annotations: ExitCodes("the release is printed; with --apply, it was uploaded",
