@@ -74,7 +74,12 @@ func (c *command) calls() []string {
 
 // An interrupt ends the step that runs, and cleans up. The report has what was proved until then.
 func TestInterrupt(t *testing.T) {
-	c := newCommand(t, `if [ $1 = deploy ]; then trap 'echo ended >>`+"$0.ended"+`; exit 1' INT; echo ready >`+"$0.ready"+`; sleep 60; fi`)
+	// A shell that starts a program just before a signal runs the trap when that program ends. So each sleep is short.
+	c := newCommand(t, `if [ $1 = deploy ]; then
+		trap 'echo ended >>`+"$0.ended"+`; exit 1' INT
+		echo ready >`+"$0.ready"+`
+		for i in $(seq 600); do sleep 0.1; done
+	fi`)
 	cmd := c.start()
 	ready := func() bool { _, err := os.Stat(c.path("deploy.ready")); return err == nil }
 	require.Eventually(t, ready, time.Minute, 10*time.Millisecond)
