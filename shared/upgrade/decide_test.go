@@ -1,7 +1,6 @@
 package upgrade
 
 import (
-	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -10,84 +9,6 @@ import (
 
 	"github.com/drover-run/drover/shared/api"
 )
-
-// kubernetes returns the version of an existing release: 1.36 for r36-1.
-func kubernetes(release string) (string, error) {
-	var minor, n int
-	if _, err := fmt.Sscanf(release, "r%d-%d", &minor, &n); err != nil {
-		return "", errors.New("there is no release " + release)
-	}
-	return fmt.Sprintf("1.%d", minor), nil
-}
-
-func target(release string) Target {
-	version, _ := kubernetes(release)
-	return Target{release, "sha-" + release, version}
-}
-
-// nightly is open from 22:00 to 02:00 in Berlin.
-func nightly(s *api.Cluster) {
-	s.Spec.Upgrade.Window = &api.Window{Start: "22:00", Duration: "4h", TimeZone: "Europe/Berlin"}
-}
-
-func stable(release string) func(*Situation) {
-	return func(in *Situation) {
-		in.Spec.Spec.Upgrade.Channel, in.Channels = api.ChannelStable, &api.ChannelsSpec{
-			Stable: release, Nodes: map[string]string{"1.36": "r36-9"},
-		}
-	}
-}
-
-func atTime(t time.Time, release string) func(*Situation) {
-	return func(in *Situation) {
-		in.Spec.Spec.Upgrade.At = &api.UpgradeAt{Time: t.Format(time.RFC3339Nano), Release: release}
-	}
-}
-
-func names(release string) func(*Situation) {
-	return func(in *Situation) { in.Spec.Spec.Release.Name = release }
-}
-
-func opens(in *Situation) { nightly(in.Spec) }
-
-func at22(in *Situation) { in.Now = time.Date(2026, 11, 22, 21, 30, 0, 0, time.UTC) } // 22:30 in Berlin
-
-func withExclusion(in *Situation) {
-	in.Spec.Spec.Upgrade.Exclusions = []api.Exclusion{{From: "2026-11-20T00:00:00Z", Until: "2026-11-30T00:00:00Z", Reason: "the sale"}}
-}
-
-// excludedFor excludes a time relative to noon.
-func excludedFor(from, until time.Duration) func(*Situation) {
-	return func(in *Situation) {
-		in.Spec.Spec.Upgrade.Exclusions = []api.Exclusion{
-			{From: noon.Add(from).Format(time.RFC3339), Until: noon.Add(until).Format(time.RFC3339), Reason: "the ball"},
-		}
-	}
-}
-
-func last(change func(*Record)) func(*Situation) {
-	return func(in *Situation) {
-		r := &Record{Number: 4, From: target("r36-1"), Target: target("r37-1"), State: Done, Steps: []Step{
-			{Kind: StepControlPlane, KubernetesVersion: "1.37"}, {
-				Kind: StepAddons, KubernetesVersion: "1.37",
-			}, {Kind: StepNodes, KubernetesVersion: "1.37"},
-		}}
-		r.Step = len(r.Steps)
-		change(r)
-		if r.Answered == nil {
-			r.Answered = map[Origin]string{r.Origin: r.Key}
-		}
-		in.Record = r
-	}
-}
-
-func answeredBy(origin Origin, key string, state State) func(*Situation) {
-	return last(func(r *Record) { r.Origin, r.Key, r.State, r.Ended = origin, key, state, noon.Add(-time.Hour) })
-}
-
-func withDeployed(release, version string) func(*Situation) {
-	return func(in *Situation) { in.Deployed = target(release); in.Deployed.KubernetesVersion = version }
-}
 
 func TestDecide(t *testing.T) {
 	window := time.Date(2026, 11, 22, 21, 0, 0, 0, time.UTC) // 22:00 in Berlin
@@ -481,69 +402,9 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// During an upgrade with another one queued, all decisions within half an hour return the same RecheckAt. So the sweep starts one converge,
-// however often the cluster was planned.
-func TestRecheckAtIsTheSameForHalfAnHour(t *testing.T) {
-	in := Situation{Spec: spec("r36-1"), SpecVersion: "v5", Deployed: target("r36-1"), KubernetesVersion: kubernetes}
-	names("r37-2")(&in)
-	last(func(r *Record) {
-		r.Origin, r.Key, r.State, r.Step, r.Overridden = OriginCommand, "hand", Running, 1, "r36-1"
-	})(&in)
-	for _, test := range []struct{ after, until, looks time.Duration }{
-		{0, 30 * time.Minute, 30 * time.Minute},
-		{30 * time.Minute, time.Hour, time.Hour},
-		{time.Hour, 90 * time.Minute, 90 * time.Minute},
-	} {
-		for after := test.after; after < test.until; after += 37 * time.Second {
-			in.Now = noon.Add(after)
-			d, err := Decide(in)
-			require.NoError(t, err)
-			require.True(t, d.Pending != nil && d.Pending.Queued, "%+v", d.Pending)
-			require.Equal(t, noon.Add(test.looks), d.RecheckAt)
-		}
-	}
-	in.Now = noon.Add(time.Minute)
-	atTime(noon.Add(7*time.Minute), "r38-1")(&in)
-	names("r36-1")(&in)
-	d, err := Decide(in)
-	require.NoError(t, err)
-	require.Equal(t, noon.Add(7*time.Minute), d.RecheckAt, "an upgrade with a time is checked at that time")
-}
-
 func TestDecideNeedsTheReleaseOfTheSpec(t *testing.T) {
 	_, err := Decide(Situation{Spec: spec("lost"), Deployed: target("r36-1"), Now: noon, KubernetesVersion: kubernetes})
 	require.ErrorContains(t, err, "there is no release lost")
-}
-
-// When clocks change, the window opens at its local hour.
-func TestWindowsWhenClocksChange(t *testing.T) {
-	for day, want := range map[string]string{
-		"2027-03-27": "2027-03-27T21:00:00Z", // winter
-		"2027-03-28": "2027-03-28T20:00:00Z", // summer time began that morning
-		"2026-10-24": "2026-10-24T20:00:00Z", // summer
-		"2026-10-25": "2026-10-25T21:00:00Z", // summer time ended that morning
-	} {
-		now, err := time.Parse(time.DateOnly, day)
-		require.NoError(t, err)
-		in := Situation{Spec: spec("r36-1"), Deployed: target("r36-1"), Now: now.Add(12 * time.Hour), KubernetesVersion: kubernetes}
-		opens(&in)
-		stable("r37-1")(&in)
-		d, err := Decide(in)
-		require.NoError(t, err)
-		require.Nil(t, d.Start)
-		require.Equal(t, want, d.RecheckAt.Format(time.RFC3339))
-		in.Now = d.RecheckAt.Add(-time.Second)
-		d, _ = Decide(in)
-		require.Nil(t, d.Start, "not a second earlier")
-		for _, open := range []time.Duration{time.Second, 4*time.Hour - time.Second} {
-			in.Now = in.Now.Add(open)
-			d, _ = Decide(in)
-			require.NotNil(t, d.Start, "open for four hours that pass")
-		}
-		in.Now = in.Now.Add(time.Second)
-		d, _ = Decide(in)
-		require.Nil(t, d.Start)
-	}
 }
 
 // After an override, the same spec requests nothing. Once a spec names the deployed release, every later spec is a request again.
