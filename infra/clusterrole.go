@@ -175,6 +175,7 @@ var poolGrants = []grant{
 		actions: ec2("RunInstances"),
 		resources: []string{
 			ec2ARN("instance"), ec2ARN("volume"), ec2ARN("network-interface"), "arn:${AWS::Partition}:ec2:${AWS::Region}::image/*",
+			"arn:${AWS::Partition}:ec2:${AWS::Region}::snapshot/*",
 		},
 		when: map[string]map[string]any{"ArnLike": {"ec2:LaunchTemplate": ec2ARN("launch-template")}},
 	},

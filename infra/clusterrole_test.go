@@ -80,6 +80,11 @@ func TestClusterRole(t *testing.T) {
 		"could run instances from a template": {
 			"ec2:RunInstances", ec2Prefix + "instance/*", map[string]string{"ec2:LaunchTemplate": ec2Prefix + "launch-template/lt-1"}, true,
 		},
+		"could begin their disks with a snapshot": {
+			"ec2:RunInstances", "arn:aws:ec2:eu-central-1::snapshot/snap-1",
+			map[string]string{"ec2:LaunchTemplate": ec2Prefix + "launch-template/lt-1"}, true,
+		},
+		"reads no snapshot without a template":     {"ec2:RunInstances", "arn:aws:ec2:eu-central-1::snapshot/snap-1", nil, false},
 		"could run none without":                   {"ec2:RunInstances", ec2Prefix + "instance/*", nil, false},
 		"could run none from a template of others": {"ec2:RunInstances", ec2Prefix + "launch-template/lt-1", nil, false},
 		"terminates nothing itself":                {"ec2:TerminateInstances", ec2Prefix + "instance/i-1", ofCluster, false},

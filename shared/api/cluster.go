@@ -209,6 +209,8 @@ type Pool struct {
 	ImageID string `json:"imageID,omitempty" rule:"format=ami-id"`
 	// RootVolume is the root disk.
 	RootVolume RootVolume `json:"rootVolume,omitempty"`
+	// Volumes are further disks of each node. They are deleted with it. Nothing formats or mounts them: use commands.
+	Volumes []Volume `json:"volumes,omitempty" rule:"unique=device;maxItems=10"`
 	// Labels of the nodes. Of kubernetes.io/ and k8s.io/, a kubelet may only set those under node.kubernetes.io/ and
 	// kubelet.kubernetes.io/.
 	Labels map[string]string `json:"labels,omitempty" rule:"keys=label-key;format=label-value"`
@@ -360,6 +362,27 @@ type RootVolume struct {
 	// Throughput in MiB/s, of gp3 only: at most a quarter of the IOPS. Default: 125.
 	Throughput int `json:"throughput,omitempty" rule:"min=125;max=2000"`
 	// Encrypted encrypts the disk with the account's EBS key.
+	Encrypted *bool `json:"encrypted,omitempty" rule:"default=true"`
+}
+
+// Volume is a further disk of a node.
+type Volume struct {
+	// Device is the name under which EC2 attaches the disk, such as /dev/xvdb. On instances with NVMe, which most are, the kernel names it
+	// otherwise. EKS's AMIs link the two names.
+	Device string `json:"device" rule:"format=device"`
+	// SnapshotID is a snapshot with which the disk begins. If it is encrypted with a key of yours, that key must be usable by the
+	// service-linked role of Auto Scaling.
+	SnapshotID string `json:"snapshotID,omitempty" rule:"format=snapshot-id"`
+	// SizeGiB is the size in GiB: at most 16384 for gp2 and io1, at least 4 for io1 and io2. Required without a snapshot. Default with one:
+	// its size.
+	SizeGiB int `json:"sizeGiB,omitempty" rule:"min=1;max=65536"`
+	// Type of EBS volume.
+	Type string `json:"type,omitempty" rule:"default=gp3;enum=gp3,gp2,io1,io2"`
+	// IOPS of gp3, io1 and io2, as for the root disk.
+	IOPS int `json:"iops,omitempty" rule:"min=100;max=256000"`
+	// Throughput in MiB/s, of gp3 only, as for the root disk.
+	Throughput int `json:"throughput,omitempty" rule:"min=125;max=2000"`
+	// Encrypted encrypts the disk with the account's EBS key. A disk from an encrypted snapshot is encrypted in any case, with its key.
 	Encrypted *bool `json:"encrypted,omitempty" rule:"default=true"`
 }
 

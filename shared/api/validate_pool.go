@@ -33,6 +33,7 @@ func validatePool(path *field.Path, p *Pool) (errs field.ErrorList) {
 		}
 	}
 	errs = append(errs, validateVolume(path.Child("rootVolume"), &p.RootVolume)...)
+	errs = append(errs, validateVolumes(path.Child("volumes"), p.Volumes)...)
 	errs = append(errs, validateLabels(path.Child("labels"), p.Labels)...)
 	errs = append(errs, validateDrain(path.Child("drain"), &p.Drain)...)
 	errs = append(errs, validateUpdate(path.Child("update"), &p.Update)...)
@@ -65,6 +66,7 @@ func architectureOf(family string) (a Architecture, certain bool) {
 // https://docs.aws.amazon.com/ebs/latest/userguide/ebs-volume-types.html
 var volumeLimits = map[string]struct {
 	maxSize          int // GiB
+	minSize          int // GiB
 	minIOPS, maxIOPS int // 0 when IOPS cannot be stated
 	iopsPerGiB       int
 	iopsRequired     bool
@@ -72,8 +74,8 @@ var volumeLimits = map[string]struct {
 }{
 	"gp2": {maxSize: 16384},
 	"gp3": {maxSize: 65536, minIOPS: 3000, maxIOPS: 80000, iopsPerGiB: 500, throughput: true},
-	"io1": {maxSize: 16384, minIOPS: 100, maxIOPS: 64000, iopsPerGiB: 50, iopsRequired: true},
-	"io2": {maxSize: 65536, minIOPS: 100, maxIOPS: 256000, iopsPerGiB: 1000, iopsRequired: true},
+	"io1": {maxSize: 16384, minSize: 4, minIOPS: 100, maxIOPS: 64000, iopsPerGiB: 50, iopsRequired: true},
+	"io2": {maxSize: 65536, minSize: 4, minIOPS: 100, maxIOPS: 256000, iopsPerGiB: 1000, iopsRequired: true},
 }
 
 const (
@@ -90,6 +92,10 @@ func validateVolume(path *field.Path, v *RootVolume) (errs field.ErrorList) {
 	if v.SizeGiB > limits.maxSize {
 		errs = append(errs, field.Invalid(path.Child("sizeGiB"), v.SizeGiB, fmt.Sprintf("must be less than or equal to %d for %s",
 			limits.maxSize, v.Type)))
+	}
+	if v.SizeGiB > 0 && v.SizeGiB < limits.minSize {
+		errs = append(errs, field.Invalid(path.Child("sizeGiB"), v.SizeGiB, fmt.Sprintf("must be greater than or equal to %d for %s",
+			limits.minSize, v.Type)))
 	}
 	at := path.Child("iops")
 	switch most := min(limits.maxIOPS, max(limits.minIOPS, limits.iopsPerGiB*v.SizeGiB)); {
@@ -111,6 +117,32 @@ func validateVolume(path *field.Path, v *RootVolume) (errs field.ErrorList) {
 		errs = append(errs, field.Invalid(at, v.Throughput,
 			fmt.Sprintf("must be less than or equal to %d with %d IOPS, which is a quarter of the IOPS", most,
 				max(v.IOPS, baseIOPS))))
+	}
+	return errs
+}
+
+// validateVolumes checks further disks. EC2 takes /dev/sdb and /dev/xvdb for the same device.
+func validateVolumes(path *field.Path, volumes []Volume) (errs field.ErrorList) {
+	devices := map[byte]string{}
+	for i := range volumes {
+		v, at := &volumes[i], path.Index(i)
+		if v.SizeGiB == 0 && v.SnapshotID == "" {
+			errs = append(errs, field.Required(at.Child("sizeGiB"), "without a snapshot, whose size would be the default"))
+		}
+		size := v.SizeGiB
+		if size == 0 { // that of the snapshot: EC2 checks the other fields against it
+			size = volumeLimits[v.Type].maxSize
+		}
+		errs = append(errs, validateVolume(at, &RootVolume{SizeGiB: size, Type: v.Type, IOPS: v.IOPS, Throughput: v.Throughput})...)
+		if len(formats["device"].Wrong(v.Device)) > 0 {
+			continue
+		}
+		switch first, found := devices[v.Device[len(v.Device)-1]]; {
+		case !found:
+			devices[v.Device[len(v.Device)-1]] = v.Device
+		case first != v.Device: // the same one twice is a duplicate, reported as such
+			errs = append(errs, field.Invalid(at.Child("device"), v.Device, fmt.Sprintf("is the same device as %s: choose another letter", first)))
+		}
 	}
 	return errs
 }

@@ -62,6 +62,34 @@ var poolRejections = map[string]rejection{
 	"a kubelet that is no object": {
 		pool("kubelet: [a]"), []string{`demo.yaml:17: spec.pools[0].kubelet: Invalid value: a list: must be an object`},
 	},
+	"volumes that EC2 does not attach": {
+		pool("volumes: [{device: /dev/xvda, sizeGiB: 1}, {device: /dev/xvdb}, {device: /dev/sdb, sizeGiB: 70000}, {device: /dev/xvdb, " +
+			"sizeGiB: 8, type: io1}, {device: /dev/xvdc, snapshotID: vol-1}]"), []string{
+			`demo.yaml:17: spec.pools[0].volumes[0].device: Invalid value: "/dev/xvda": must be the name of a device, from "/dev/xvdb" to ` +
+				`"/dev/xvdz"; the root disk is "/dev/xvda"`,
+			`demo.yaml:17: spec.pools[0].volumes[1].sizeGiB: Required value: without a snapshot, whose size would be the default`,
+			`demo.yaml:17: spec.pools[0].volumes[2].device: Invalid value: "/dev/sdb": is the same device as /dev/xvdb: choose another letter`,
+			`demo.yaml:17: spec.pools[0].volumes[2].sizeGiB: Invalid value: 70000: must be less than or equal to 65536`,
+			`demo.yaml:17: spec.pools[0].volumes[2].sizeGiB: Invalid value: 70000: must be less than or equal to 65536 for gp3`,
+			`demo.yaml:17: spec.pools[0].volumes[3].iops: Required value: for io1`,
+			`demo.yaml:17: spec.pools[0].volumes[3].device: Duplicate value: "/dev/xvdb"`,
+			`demo.yaml:17: spec.pools[0].volumes[4].snapshotID: Invalid value: "vol-1": must be a snapshot id, such as "snap-0123456789abcdef0"`,
+		},
+	},
+	"IOPS of volumes out of bounds": {
+		pool("volumes: [{device: /dev/xvdb, sizeGiB: 8, iops: 5000}, {device: /dev/xvdc, snapshotID: snap-01234567, iops: 80001}]"), []string{
+			`demo.yaml:17: spec.pools[0].volumes[0].iops: Invalid value: 5000: must be between 3000 and 4000 for gp3 of 8 GiB`,
+			`demo.yaml:17: spec.pools[0].volumes[1].iops: Invalid value: 80001: must be between 3000 and 80000 for gp3 of 65536 GiB`,
+		},
+	},
+	"volumes that are too small for their type": {
+		pool("volumes: [{device: /dev/xvdb, sizeGiB: 3, type: io2, iops: 100}]"), []string{
+			`demo.yaml:17: spec.pools[0].volumes[0].sizeGiB: Invalid value: 3: must be greater than or equal to 4 for io2`,
+		},
+	},
+	"more volumes than an instance takes": {
+		pool("volumes: [" + disks(11) + "]"), []string{`demo.yaml:17: spec.pools[0].volumes: Too many: 11: must have at most 10 items`},
+	},
 	"hop limits out of bounds": {
 		pool("metadataHopLimit: 3"), []string{`demo.yaml:17: spec.pools[0].metadataHopLimit: Invalid value: 3: must be less than or equal to 2`},
 	},
@@ -303,4 +331,13 @@ func numbered(prefix string, n int) string {
 		tags = append(tags, fmt.Sprintf("%s%d: x", prefix, i))
 	}
 	return strings.Join(tags, ", ")
+}
+
+// disks returns n volumes.
+func disks(n int) string {
+	var list []string
+	for i := range n {
+		list = append(list, fmt.Sprintf("{device: /dev/xvd%c, sizeGiB: 8}", 'b'+i))
+	}
+	return strings.Join(list, ", ")
 }

@@ -86,6 +86,10 @@ func fullCluster() *api.Cluster {
 					RootVolume: api.RootVolume{
 						SizeGiB: 80, Type: "gp3", IOPS: 4000, Throughput: 250, Encrypted: &on,
 					},
+					Volumes: []api.Volume{
+						{Device: "/dev/xvdb", SizeGiB: 200, Type: "io2", IOPS: 3000, Encrypted: &on},
+						{Device: "/dev/xvdc", SnapshotID: "snap-0123456789abcdef0", Type: "gp3", Throughput: 250},
+					},
 					Labels: map[string]string{"example.com/team": "shop", "tier": "web"},
 					Tags:   map[string]string{"cost-center": "4712", "example.com/tier": "web"},
 					Taints: []api.Taint{

@@ -75,6 +75,9 @@ func TestFingerprint(t *testing.T) {
 		"changes with a label":           {func(in *Cluster) { in.Resolved.Spec.Pools[0].Labels = map[string]string{"a": "b"} }, false},
 		"changes with a command":         {func(in *Cluster) { in.Resolved.Spec.Pools[0].Commands = []string{"swapoff --all"} }, false},
 		"changes with the volume's size": {func(in *Cluster) { in.Resolved.Spec.Pools[0].RootVolume.SizeGiB = 99 }, false},
+		"changes with a volume": {func(in *Cluster) {
+			in.Resolved.Spec.Pools[0].Volumes = []api.Volume{{Device: "/dev/xvdb", SizeGiB: 1, Type: "gp3"}}
+		}, false},
 		"changes with a roll": {func(in *Cluster) {
 			in.RollAt = map[string]time.Time{"workers": time.Date(2026, 11, 28, 0, 0, 0, 0, time.UTC)}
 		}, false},

@@ -19,6 +19,7 @@ type poolParams struct {
 	Description, GroupName, ImageID string
 	Volume                          api.RootVolume
 	Encrypted                       bool
+	Volumes                         []volume
 	MetadataHopLimit                int
 	DetailedMonitoring              bool
 	// ResourceTags are the tags of instances and their volumes and interfaces. GroupTags are those of the group alone.
@@ -40,6 +41,12 @@ type poolParams struct {
 	OnDemandBase, OnDemandPercentage int
 	// Metadata is in the events of the launch hook, DrainMetadata in those of the terminate hook: see events.HookMetadata.
 	Metadata, DrainMetadata map[string]any
+}
+
+// volume is a further disk.
+type volume struct {
+	api.Volume
+	Encrypted bool
 }
 
 type tag struct{ Key, Value string }
@@ -64,6 +71,9 @@ func newPoolParams(cluster *api.Cluster, pool *api.Pool, userData []part, rollAt
 		Signals:            pool.MinSize,
 		Refresh:            pool.Update.Strategy == api.InstanceRefresh,
 		OnDemandPercentage: 100,
+	}
+	for _, v := range pool.Volumes {
+		p.Volumes = append(p.Volumes, volume{v, isEnabled(v.Encrypted)})
 	}
 	policy, err := drainPolicy(&pool.Drain)
 	if err != nil {

@@ -73,6 +73,41 @@ func (i *instance) view() Instance {
 	}
 }
 
+// snapshot of a volume.
+type snapshot struct {
+	object
+	size      int
+	encrypted bool
+}
+
+// AddSnapshot adds a completed snapshot to the account.
+func (s *Service) AddSnapshot(sizeGiB int, encrypted bool) (id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	snap := &snapshot{object: s.newObject("snapshot", "snap", nil), size: sizeGiB, encrypted: encrypted}
+	s.snapshots.put(snap.id, snap)
+	return snap.id
+}
+
+// checkSnapshots returns an error if a disk cannot begin with its snapshot. The caller holds the lock.
+// https://docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
+func (s *Service) checkSnapshots(devices []BlockDevice) error {
+	for _, b := range devices {
+		if b.Ebs == nil || b.Ebs.SnapshotId == "" {
+			continue
+		}
+		snap, ok := s.snapshots.get(b.Ebs.SnapshotId)
+		if !ok {
+			return fail("InvalidSnapshot.NotFound", "The snapshot '%s' does not exist.", b.Ebs.SnapshotId)
+		}
+		if size := b.Ebs.VolumeSize; size != nil && *size < snap.size {
+			return fail("InvalidBlockDeviceMapping", "Volume of size %dGB is smaller than snapshot '%s', expect size>= %dGB", *size, snap.id,
+				snap.size)
+		}
+	}
+	return nil
+}
+
 // LaunchRequest is a RunInstances call for one instance.
 type LaunchRequest struct {
 	Template Template
@@ -164,6 +199,9 @@ func (s *Service) plan(r LaunchRequest) (launch, error) {
 			l.roleARN = s.config.Roles.RoleARN(role)
 		}
 	}
+	if err := s.checkSnapshots(l.data.BlockDeviceMappings); err != nil {
+		return l, err
+	}
 	for _, spec := range l.data.TagSpecifications {
 		tags := l.tags[spec.ResourceType]
 		if tags == nil {
@@ -209,6 +247,11 @@ func (s *Service) allowLaunch(caller iam.Caller, r LaunchRequest, l launch) erro
 		{kind: "network-interface", id: "*", requestTags: l.tags["network-interface"], context: ofTemplate},
 		{kind: "volume", id: "*", requestTags: l.tags["volume"], context: ofTemplate},
 		on(l.subnet.object),
+	}
+	for _, b := range l.data.BlockDeviceMappings {
+		if b.Ebs != nil && b.Ebs.SnapshotId != "" {
+			targets = append(targets, target{kind: "snapshot", id: b.Ebs.SnapshotId, context: ofTemplate})
+		}
 	}
 	for _, id := range l.groups {
 		g, _ := s.groups.get(id)
@@ -370,12 +413,16 @@ func (s *Service) addVolumes(i *instance, l launch) {
 			continue
 		}
 		v.typ = cmp.Or(b.Ebs.VolumeType, v.typ)
+		snap, fromSnapshot := s.snapshots.get(b.Ebs.SnapshotId)
+		if fromSnapshot {
+			v.size = snap.size
+		}
 		for from, to := range map[*int]*int{b.Ebs.VolumeSize: &v.size, b.Ebs.Iops: &v.iops, b.Ebs.Throughput: &v.throughput} {
 			if from != nil {
 				*to = *from
 			}
 		}
-		v.encrypted = b.Ebs.Encrypted != nil && *b.Ebs.Encrypted
+		v.encrypted = b.Ebs.Encrypted != nil && *b.Ebs.Encrypted || fromSnapshot && snap.encrypted
 		v.dies = b.Ebs.DeleteOnTermination == nil || *b.Ebs.DeleteOnTermination
 	}
 }

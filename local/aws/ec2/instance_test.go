@@ -556,3 +556,35 @@ func FuzzUserData(f *testing.F) {
 		placedConfigs(string(data))
 	})
 }
+
+// A disk begins with a snapshot, and is at least as large.
+func TestDisksFromSnapshots(t *testing.T) {
+	for name, test := range map[string]struct {
+		ebs   map[string]any
+		fails string
+	}{
+		"of the size of the snapshot": {map[string]any{"VolumeType": "gp3"}, ""},
+		"smaller than the snapshot":   {map[string]any{"VolumeSize": 19.0}, "Volume of size 19GB is smaller than snapshot 'snap-"},
+		"unknown": {
+			map[string]any{"SnapshotId": "snap-0123456789abcdef0"}, "The snapshot 'snap-0123456789abcdef0' does not exist.",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, nil)
+			_, subnet, group := w.network()
+			if snap := w.AddSnapshot(20, true); test.ebs["SnapshotId"] == nil {
+				test.ebs["SnapshotId"] = snap
+			}
+			data := map[string]any{"BlockDeviceMappings": []any{map[string]any{"DeviceName": "/dev/xvdb", "Ebs": test.ebs}}}
+			_, err := w.Launch(LaunchRequest{Template: w.template("", ImageID("1.36", "x86_64"), group, "", data), SubnetID: subnet})
+			if test.fails != "" {
+				require.ErrorContains(t, err, test.fails)
+				return
+			}
+			require.NoError(t, err)
+			_, body := w.call(w.admin, "Action=DescribeVolumes")
+			require.Equal(t, []string{"20", "20"}, texts(t, body, "size"), "of the root disk, and of the snapshot")
+			require.Contains(t, texts(t, body, "encrypted"), "true")
+		})
+	}
+}

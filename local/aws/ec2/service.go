@@ -132,6 +132,7 @@ type Service struct {
 	templates  table[*launchTemplate]
 	instances  table[*instance]
 	volumes    table[*volume]
+	snapshots  table[*snapshot]
 	// tokens are the results of calls with a client token, by action and token.
 	tokens map[string]string
 }
@@ -220,7 +221,7 @@ func (s *Service) newID(prefix string) string {
 
 func (s *Service) arn(kind, id string) string {
 	account := s.config.Account
-	if kind == "image" {
+	if kind == "image" || kind == "snapshot" {
 		account = "" // Amazon owns the AMIs of the catalog
 	}
 	return "arn:" + s.config.Partition + ":ec2:" + s.config.Region + ":" + account + ":" + kind + "/" + id

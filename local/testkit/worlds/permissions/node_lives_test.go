@@ -41,6 +41,13 @@ var nodeLives = map[string]func(*life){
 		l.TerminateInstance()
 		l.SweepForAnHour()
 	},
+	"nodes with a disk from a snapshot": func(l *life) {
+		l.Upload(names.ReleaseSpec("r1"), harness.Release())
+		l.Upload(names.ClusterSpec("demo"), strings.Replace(harness.Spec("demo", lives.Unprotected), "maxSize: 3",
+			"maxSize: 3, volumes: [{device: /dev/xvdb, snapshotID: "+l.EC2.AddSnapshot(200, false)+"}]", 1))
+		l.SettleAll()
+		l.RequirePhase(status.Ready)
+	},
 	"a drain by hand that an operator stops": func(l *life) {
 		l.CreateCluster(lives.Unprotected)
 		l.RunBlockedPods(1)
