@@ -189,13 +189,10 @@ func (t *ticking) requestRollback(d UploadedDecision) (applied bool, message str
 		return false, fmt.Sprintf("the plan has no stage %s", d.Spec.Stage)
 	case t.rolledBack():
 		return false, "a stage is rolled back already"
-	case d.Spec.Stage == "" && t.r.Halt != nil:
+	case d.Spec.Stage == "" && t.r.Halt != nil && t.r.Halt.Stage > 0:
 		number = t.r.Halt.Stage
-	case d.Spec.Stage == "":
+	case d.Spec.Stage == "": // also after a Reject that named no stage
 		number = min(t.openStage()+1, len(t.stages))
-	}
-	if number == 0 {
-		return false, "name the stage: no stage is open"
 	}
 	t.r.Halt = &Halt{Stage: number, Cause: HaltRollback, At: t.now}
 	return true, fmt.Sprintf("the members of %s that the run changed return to their previous release", t.p.Stages[number-1].Name)

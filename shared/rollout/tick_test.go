@@ -348,6 +348,15 @@ func TestTickDecisions(t *testing.T) {
 		require.Equal(t, rollout.Failed, s.member("a").State)
 		require.Equal(t, rollout.ReasonHealth, s.member("a").Reason)
 	})
+	t.Run("a rollback after a rejection of the run is of the open stage", func(t *testing.T) {
+		s := begin(t, canaryThenProd)
+		s.after(time.Minute).report(rollout.AttemptDone, "a").tick()
+		s.after(time.Second).decide(api.VerbReject, nil).tick()
+		require.Equal(t, rollout.Halted, s.run.State)
+		s.after(time.Second).decide(api.VerbRollback, nil).tick()
+		require.Equal(t, rollout.RollingBack, s.run.State)
+		require.True(t, s.member("a").Rollback)
+	})
 	t.Run("resume judges failed members again", func(t *testing.T) {
 		s := begin(t, strings.Replace(canaryThenProd, "soak: 1h", "deadline: 1h", 1))
 		s.after(time.Minute).report(rollout.AttemptBegun, "a").tick()
