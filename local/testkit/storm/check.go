@@ -205,7 +205,7 @@ func (w *world) recordAffectedStacks(cluster string, before, now *wish) {
 		w.observed.affectedStacks[cluster] = nil
 	}
 	touched := w.affectedStacks(cluster)
-	if before == nil || now == nil || before.team != now.team || before.release() != now.release() || now.channel != "" ||
+	if before == nil || now == nil || before.team != now.team || before.edits != now.edits || before.release() != now.release() || now.channel != "" ||
 		now.at != before.at {
 		touched[all] = true
 		return

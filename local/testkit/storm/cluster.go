@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/drover-run/drover/local/kubernetes/apiserver"
-	"github.com/drover-run/drover/local/testkit/harness"
 )
 
 // wish is the desired state of a cluster, from which a spec is written.
@@ -29,6 +28,7 @@ type wish struct {
 	gate      gate
 	alarm     bool
 	team      int // a tag's value, which changes in place everywhere
+	edits     edits
 	paused    bool
 	protected bool
 	private   bool // the endpoint
@@ -67,10 +67,10 @@ spec:
   upgrade: %s
   network:
     cidr: 10.0.0.0/16
-    zones: [%[8]sa, %[8]sb]
+    zones: [%s]
     natGateways: Single
-  pools:
-`, w.name, w.labels, w.release(), w.protected, w.paused, w.team, w.upgrade(began), harness.Region)
+%s  pools:
+`, w.name, w.labels, w.release(), w.protected, w.paused, w.team, w.upgrade(began), w.edits.zones(), w.edits.poolDefaults())
 	for _, p := range w.pools {
 		strategy, rollAt, taints := "RollingUpdate", "", ""
 		if p.refresh {
@@ -83,8 +83,8 @@ spec:
 			taints = "taints: [{key: dedicated, value: batch, effect: NoSchedule}], "
 		}
 		fmt.Fprintf(&b, "    - {name: %s, instanceTypes: [m7i.large], minSize: %d, maxSize: %d, drain: {timeout: %s, onTimeout: %s}, "+
-			"%s%supdate: {strategy: %s, maxUnavailable: %d, maxSurge: %d}, files: [{path: /etc/motd, content: \"%d\"}]}\n",
-			p.name, p.min, p.max, p.timeout, p.onTimeout, rollAt, taints, strategy, p.unavailable, p.surge, p.motd)
+			"%s%s%supdate: {strategy: %s, maxUnavailable: %d, maxSurge: %d}, files: [{path: /etc/motd, content: \"%d\"}]}\n",
+			p.name, p.min, p.max, p.timeout, p.onTimeout, rollAt, taints, w.edits.pool(), strategy, p.unavailable, p.surge, p.motd)
 	}
 	if w.private {
 		b.WriteString("  controlPlane: {endpoint: {public: false}}\n")

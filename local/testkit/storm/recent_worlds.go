@@ -16,7 +16,7 @@ import (
 const firstRecent = 1000
 
 // addRecent adds to a plot: private clusters, endpoints that are closed outside drover, the removal of drover, an hour at the account's
-// Lambda limit, recreated roles, permissions that KMS learns late, and a reading of each open question.
+// Lambda limit, recreated roles, permissions that KMS learns late, edits of more fields, and a reading of each open question.
 func addRecent(seed uint64, p *plot) {
 	if seed < firstRecent {
 		return
@@ -48,6 +48,7 @@ func addRecent(seed uint64, p *plot) {
 	}
 	p.readings[questions.TerminateHooks] = p.hooks
 	closeEndpoints(seed, p)
+	editSpecs(seed, p)
 }
 
 // delayPermissions makes KMS learn new permissions five minutes late, from the beginning on and for up to three quarters of an hour. So EKS
