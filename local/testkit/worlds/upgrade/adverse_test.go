@@ -252,7 +252,14 @@ func TestUpgradeForcesPodsByPolicyOnly(t *testing.T) {
 func TestUpgradeStepTimesOut(t *testing.T) {
 	runWithFaults(t, func(l *life, _ *faults.Engine) {
 		l.CreateOldCluster(lives.Alarmed)
-		l.Events.Decide(lives.LoseEvents("aws.cloudformation", "pool-a"))
+		// The event of the upload is lost, too. Otherwise its execution may change the pool, instead of the step.
+		endOfPool, upload := lives.LoseEvents("aws.cloudformation", "pool-a"), lives.LoseEvents("aws.s3", names.ClusterSpec("demo"))
+		l.Events.Decide(func(e harness.Event) harness.Fate {
+			if endOfPool(e) == harness.Lost {
+				return harness.Lost
+			}
+			return upload(e)
+		})
 		arn := l.StartUpgrade(events.Upgrade{Release: "r2"})
 		l.WaitForStep(upgrade.StepControlPlane)
 		began := time.Now()
