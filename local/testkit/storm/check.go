@@ -205,8 +205,8 @@ func (w *world) recordAffectedStacks(cluster string, before, now *wish) {
 		w.observed.affectedStacks[cluster] = nil
 	}
 	touched := w.affectedStacks(cluster)
-	if before == nil || now == nil || before.team != now.team || before.edits != now.edits || before.release() != now.release() || now.channel != "" ||
-		now.at != before.at {
+	if before == nil || now == nil || before.team != now.team || before.edits != now.edits || before.release() != now.release() ||
+		now.channel != "" || now.at != before.at {
 		touched[all] = true
 		return
 	}

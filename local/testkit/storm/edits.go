@@ -17,7 +17,7 @@ import (
 type edits struct {
 	// thirdZone adds a zone to the network. drover removes no zone of a network.
 	thirdZone bool
-	// defaults is the value of a tag in spec.poolDefaults; 0 means that there are no defaults.
+	// defaults is the value of a tag in spec.poolDefaults; 0 means no defaults.
 	defaults int
 	// monitored turns detailed monitoring of all pools on. oneZone puts new nodes of all pools into the first zone.
 	monitored, oneZone bool
