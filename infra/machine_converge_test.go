@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/events"
-	"github.com/drover-run/drover/local/aws/states/asl"
+	"github.com/drover-run/drover/local/aws/stepfunctions/asl"
 )
 
 func TestConverge(t *testing.T) {

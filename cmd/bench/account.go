@@ -123,7 +123,7 @@ func (m *localAccount) calls(since mark) []call {
 // transitions of all executions that started since a time, by machine.
 func (m *localAccount) transitions(since time.Time) map[string]int {
 	by := map[string]int{}
-	for _, x := range m.States.Executions() {
+	for _, x := range m.StepFunctions.Executions() {
 		if !x.Started.Before(since) {
 			by[strings.TrimPrefix(x.MachineName, names.Prefix)] += x.Transitions
 		}

@@ -169,7 +169,7 @@ func readiness(node *unstructured.Unstructured) string {
 // printCost prints what creating the cluster took.
 func printCost(out io.Writer, a *account.Account, before int, took time.Duration) {
 	transitions, by := 0, map[string]int{}
-	for _, x := range a.States.Executions() {
+	for _, x := range a.StepFunctions.Executions() {
 		transitions += x.Transitions
 		by[strings.TrimPrefix(x.MachineName, "drover-")] += x.Transitions
 	}

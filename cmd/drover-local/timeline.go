@@ -14,8 +14,8 @@ import (
 	"github.com/drover-run/drover/local/account"
 	"github.com/drover-run/drover/local/aws/cloudformation"
 	"github.com/drover-run/drover/local/aws/lambda"
-	"github.com/drover-run/drover/local/aws/states"
-	"github.com/drover-run/drover/local/aws/states/asl"
+	"github.com/drover-run/drover/local/aws/stepfunctions"
+	"github.com/drover-run/drover/local/aws/stepfunctions/asl"
 	"github.com/drover-run/drover/shared/names"
 )
 
@@ -70,7 +70,7 @@ func (t *timeline) stack(e cloudformation.StackEvent) {
 }
 
 // execution shows the states and the results of executions.
-func (t *timeline) execution(x states.Execution, e asl.Event) {
+func (t *timeline) execution(x stepfunctions.Execution, e asl.Event) {
 	machine, cluster := strings.TrimPrefix(x.MachineName, names.Prefix), clusterOf([]byte(x.Input))
 	switch e.Type {
 	case "TaskStateEntered", "FailStateEntered":

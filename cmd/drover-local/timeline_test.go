@@ -10,8 +10,8 @@ import (
 	"github.com/drover-run/drover/cmd/internal/cli/view"
 	"github.com/drover-run/drover/local/aws/cloudformation"
 	"github.com/drover-run/drover/local/aws/lambda"
-	"github.com/drover-run/drover/local/aws/states"
-	"github.com/drover-run/drover/local/aws/states/asl"
+	"github.com/drover-run/drover/local/aws/stepfunctions"
+	"github.com/drover-run/drover/local/aws/stepfunctions/asl"
 )
 
 func TestClusterOf(t *testing.T) {
@@ -42,12 +42,12 @@ func TestTimeline(t *testing.T) {
 	failed := stack("drover-demo-network", "CREATE_FAILED")
 	failed.PhysicalResourceId, failed.LogicalResourceId, failed.ResourceStatusReason = "y", "NatAddressA", "no more addresses"
 	show.stack(failed)
-	converge := states.Execution{MachineName: "drover-converge", Input: `{"cluster":"demo"}`}
+	converge := stepfunctions.Execution{MachineName: "drover-converge", Input: `{"cluster":"demo"}`}
 	show.execution(converge, asl.Event{Type: "TaskStateEntered", State: "Plan"})
 	show.execution(converge, asl.Event{Type: "ExecutionFailed", Details: map[string]any{"cause": "stopped"}})
-	join := states.Execution{MachineName: "drover-join-node", Input: `{"AutoScalingGroupName":"drover-other-pool-spot"}`}
+	join := stepfunctions.Execution{MachineName: "drover-join-node", Input: `{"AutoScalingGroupName":"drover-other-pool-spot"}`}
 	show.execution(join, asl.Event{Type: "TaskStateEntered", State: "Wait for the node"})
-	spot := states.Execution{MachineName: "drover-drain-node", Input: `{"instance-id":"i-1"}`}
+	spot := stepfunctions.Execution{MachineName: "drover-drain-node", Input: `{"instance-id":"i-1"}`}
 	show.execution(spot, asl.Event{Type: "TaskStateEntered", State: "Drain"})
 	show.function(lambda.Report{Function: "drover-plan", Payload: []byte(`{"cluster":"demo"}`)})
 	show.function(lambda.Report{

@@ -39,8 +39,8 @@ import (
 	"github.com/drover-run/drover/local/aws/sns"
 	"github.com/drover-run/drover/local/aws/sqs"
 	"github.com/drover-run/drover/local/aws/ssm"
-	"github.com/drover-run/drover/local/aws/states"
-	"github.com/drover-run/drover/local/aws/states/asl"
+	"github.com/drover-run/drover/local/aws/stepfunctions"
+	"github.com/drover-run/drover/local/aws/stepfunctions/asl"
 	"github.com/drover-run/drover/local/aws/tagging"
 	"github.com/drover-run/drover/local/engine/clock"
 	"github.com/drover-run/drover/local/engine/endpoint"
@@ -71,7 +71,7 @@ type Options struct {
 	Readings questions.Readings
 	// OnStackEvent and OnExecution receive events as they happen. They must not block.
 	OnStackEvent func(cloudformation.StackEvent)
-	OnExecution  func(states.Execution, asl.Event)
+	OnExecution  func(stepfunctions.Execution, asl.Event)
 	// OnEvent receives every event with its bus. Intercept is called instead of each delivery and decides about it. Both
 	// may be nil.
 	OnEvent   func(bus string, e eventbridge.Event)
@@ -104,7 +104,7 @@ type Account struct {
 	Keys           *kms.Service
 	Quotas         *servicequotas.Service
 	Lambda         *lambda.Service
-	States         *states.Service
+	StepFunctions  *stepfunctions.Service
 	Events         *eventbridge.Service
 	Scheduler      *scheduler.Service
 	// Calls records every call at the endpoint.
@@ -246,17 +246,17 @@ func (a *Account) services(o Options) (http.Handler, error) {
 	})
 	a.closing(a.Lambda.Close)
 	scaling := a.AutoScaling.Wire()
-	a.States = states.New(states.Config{
+	a.StepFunctions = stepfunctions.New(stepfunctions.Config{
 		Account: a.id, Region: a.region, Clock: a.clock, Roles: a.Identities, Functions: a.Lambda, Emit: events.Emit,
 		Metric: metrics{a.CloudWatch}.put, Logs: a.CloudWatch, Observe: struck.step(o.OnExecution), SDK: a.sdk(scaling),
 	})
-	a.closing(a.States.Close)
+	a.closing(a.StepFunctions.Close)
 	a.CloudFormation = cloudformation.New(cloudformation.Config{
 		Account: a.id, Region: a.region, Clock: a.clock, Roles: a.Identities, Objects: a.S3, Events: events,
 		Parameters: parameters, OnEvent: o.OnStackEvent,
 	})
 	a.closing(a.CloudFormation.Close)
-	targets := delivery.Targets{Functions: a.Lambda, Machines: a.States, Queues: queues, Topics: topics}
+	targets := delivery.Targets{Functions: a.Lambda, Machines: a.StepFunctions, Queues: queues, Topics: topics}
 	a.Events = eventbridge.New(eventbridge.Config{
 		Account: a.id, Region: a.region, Clock: a.clock, Identities: a.Identities, Keys: keys, Observe: o.OnEvent,
 		Intercept: struck.deliver(o.Intercept),
@@ -269,13 +269,13 @@ func (a *Account) services(o Options) (http.Handler, error) {
 	identities := iamapi.New(a.Identities)
 	for _, providers := range []map[string]resource.Provider{
 		identities.Resources(), a.S3.Resources(), a.EC2.Resources(), a.AutoScaling.Resources(), a.EKS.Resources(), a.Lambda.Resources(),
-		a.States.Resources(), a.Events.Resources(), a.Scheduler.Resources(), a.CloudWatch.Resources(), keys.Resources(),
+		a.StepFunctions.Resources(), a.Events.Resources(), a.Scheduler.Resources(), a.CloudWatch.Resources(), keys.Resources(),
 		queues.Resources(), topics.Resources(), parameters.Resources(), ecr.New(a.Identities).Resources(),
 	} {
 		a.CloudFormation.Register(providers)
 	}
 	index := tagging.New(
-		a.CloudFormation.Tagged, a.S3.Tagged, a.Lambda.Tagged, a.States.Tagged, a.Events.Tagged, a.Scheduler.Tagged, a.CloudWatch.Tagged,
+		a.CloudFormation.Tagged, a.S3.Tagged, a.Lambda.Tagged, a.StepFunctions.Tagged, a.Events.Tagged, a.Scheduler.Tagged, a.CloudWatch.Tagged,
 		a.EC2.Tagged, a.ELB.Tagged, a.AutoScaling.Tagged, a.EKS.Tagged, queues.Tagged, topics.Tagged, keys.Tagged,
 	)
 	a.Endpoint = endpoint.New(a.Identities, a.Calls)
@@ -284,7 +284,7 @@ func (a *Account) services(o Options) (http.Handler, error) {
 	a.Endpoint.Handle(
 		a.CloudFormation.Wire(), a.CloudWatch.Wire(), a.CloudWatch.LogsWire(), a.EC2.Wire(), a.ELB.Wire(), a.EKS.Wire(),
 		a.EKS.AuthWire(), a.Events.Wire(),
-		a.Lambda.Wire(), a.Quotas.Wire(), a.Scheduler.Wire(), a.States.Wire(), scaling, index.Wire(), keys.Wire(), parameters.Wire(),
+		a.Lambda.Wire(), a.Quotas.Wire(), a.Scheduler.Wire(), a.StepFunctions.Wire(), scaling, index.Wire(), keys.Wire(), parameters.Wire(),
 		queues.Wire(), topics.Wire(), identities.IAM(), identities.STS(),
 	)
 	struck.work.Go(struck.run)
@@ -300,7 +300,7 @@ func (a *Account) services(o Options) (http.Handler, error) {
 }
 
 // sdk performs the aws-sdk tasks of state machines.
-func (a *Account) sdk(services ...*wire.Service) states.SDK {
+func (a *Account) sdk(services ...*wire.Service) stepfunctions.SDK {
 	return func(ctx context.Context, caller iam.Caller, service, action string, parameters map[string]any) (any, error) {
 		for _, s := range services {
 			if s.Name == service {
@@ -363,7 +363,7 @@ func (a *Account) KubeconfigPattern(cluster string) string {
 
 // Settle waits until no execution runs.
 func (a *Account) Settle(ctx context.Context) error {
-	for slices.ContainsFunc(a.States.Executions(), func(x states.Execution) bool { return x.Status == "RUNNING" }) {
+	for slices.ContainsFunc(a.StepFunctions.Executions(), func(x stepfunctions.Execution) bool { return x.Status == "RUNNING" }) {
 		if err := a.clock.Timer(ctx, 20*time.Millisecond); err != nil {
 			return fmt.Errorf("waiting for executions to end: %w", err)
 		}

@@ -105,11 +105,11 @@ func TestDemo(t *testing.T) {
 	})
 	t.Run("ignores a repeated event", func(t *testing.T) {
 		require.Len(t, deliveries, 1)
-		executions, admitted, mark := len(cloud.States.Executions()), cloud.invocations("admit"), cloud.Calls.Mark()
+		executions, admitted, mark := len(cloud.StepFunctions.Executions()), cloud.invocations("admit"), cloud.Calls.Mark()
 		(<-deliveries)()
 		cloud.until(t, func() bool { return cloud.invocations("admit") > admitted }, func() string { return "admit was not invoked" })
 		cloud.settle(t)
-		require.Len(t, cloud.States.Executions(), executions)
+		require.Len(t, cloud.StepFunctions.Executions(), executions)
 		require.Empty(t, cloud.mutations(mark))
 	})
 	t.Run("changes only the status for an invalid spec", func(t *testing.T) { badSpec(t, string(spec), version) })
@@ -349,7 +349,7 @@ func demoState(t *testing.T, before map[string]bool) {
 }
 
 func badSpec(t *testing.T, spec, good string) {
-	mark, executions := cloud.Calls.Mark(), len(cloud.States.Executions())
+	mark, executions := cloud.Calls.Mark(), len(cloud.StepFunctions.Executions())
 	bad := strings.Replace(spec, "      maxSize: 4\n", "      maxSize: 1\n      size: 3\n", 1)
 	line := strings.Count(bad[:strings.Index(bad, "      size: 3")], "\n") + 1
 	version := cloud.upload(t, "demo", bad)
@@ -363,7 +363,7 @@ func badSpec(t *testing.T, spec, good string) {
 	require.Contains(t, accepted.Message, "spec.pools[0].m") // minSize or maxSize: all errors are reported at once
 	require.Equal(t, status.Ready, s.Phase)
 	require.Equal(t, good, s.PlannedVersion)
-	require.Len(t, cloud.States.Executions(), executions)
+	require.Len(t, cloud.StepFunctions.Executions(), executions)
 	for _, call := range cloud.mutations(mark) {
 		notifies := strings.HasPrefix(call, "events:PutEvents ") || strings.HasPrefix(call, "sns:Publish ")
 		require.True(t, notifies || strings.Contains(call, "status/clusters/demo.json"),

@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/drover-run/drover/local/aws/states"
+	"github.com/drover-run/drover/local/aws/stepfunctions"
 	"github.com/drover-run/drover/local/kubernetes/workload"
 	"github.com/drover-run/drover/shared/names"
 )
@@ -64,9 +64,9 @@ func TestDrains(t *testing.T) {
 	// ended waits for the only drain that started after a time with a name in its input, and returns its output. A sweep
 	// that read the hook just before its completion starts another one, which has nothing to do.
 	ended := func(t *testing.T, since time.Time, named string) map[string]any {
-		var list []states.Execution
+		var list []stepfunctions.Execution
 		cloud.until(t, func() bool {
-			list = slices.DeleteFunc(cloud.since("drover-drain-node", since), func(x states.Execution) bool {
+			list = slices.DeleteFunc(cloud.since("drover-drain-node", since), func(x stepfunctions.Execution) bool {
 				return !strings.Contains(x.Input, named) || strings.Contains(x.Output, "is not waiting at the hook")
 			})
 			return len(list) == 1 && list[0].Status == "SUCCEEDED"

@@ -15,8 +15,8 @@ import (
 	"github.com/drover-run/drover/local/account/subject"
 	"github.com/drover-run/drover/local/aws/eventbridge"
 	"github.com/drover-run/drover/local/aws/iam"
-	"github.com/drover-run/drover/local/aws/states"
-	"github.com/drover-run/drover/local/aws/states/asl"
+	"github.com/drover-run/drover/local/aws/stepfunctions"
+	"github.com/drover-run/drover/local/aws/stepfunctions/asl"
 	"github.com/drover-run/drover/local/engine/clock"
 	"github.com/drover-run/drover/local/engine/endpoint"
 	"github.com/drover-run/drover/local/engine/faults"
@@ -139,13 +139,13 @@ func (f *faultInjector) deliver(next func(rule string, e eventbridge.Event, deli
 }
 
 // step observes executions and calls next.
-func (f *faultInjector) step(next func(states.Execution, asl.Event)) func(states.Execution, asl.Event) {
-	return func(x states.Execution, e asl.Event) {
+func (f *faultInjector) step(next func(stepfunctions.Execution, asl.Event)) func(stepfunctions.Execution, asl.Event) {
+	return func(x stepfunctions.Execution, e asl.Event) {
 		if next != nil {
 			next(x, e)
 		}
 		if f.Kills(x, e) {
-			go f.account.States.Stop(x.ARN, "Fault", "killed by a fault rule of the local account") // the execution waits for this function
+			go f.account.StepFunctions.Stop(x.ARN, "Fault", "killed by a fault rule of the local account") // the execution waits for this function
 		}
 	}
 }

@@ -25,7 +25,7 @@ import (
 	"github.com/drover-run/drover/local/aws/eventbridge"
 	"github.com/drover-run/drover/local/aws/iam"
 	"github.com/drover-run/drover/local/aws/lambda"
-	"github.com/drover-run/drover/local/aws/states"
+	"github.com/drover-run/drover/local/aws/stepfunctions"
 	"github.com/drover-run/drover/local/engine/endpoint"
 	"github.com/drover-run/drover/local/kubernetes"
 	"github.com/drover-run/drover/shared/aws/s3"
@@ -272,7 +272,7 @@ func (w *world) untilWithin(t *testing.T, within time.Duration, done func() bool
 // executions lists the executions of a cluster, one a line.
 func (w *world) executions(cluster string) string {
 	var b strings.Builder
-	for _, x := range w.States.Executions() {
+	for _, x := range w.StepFunctions.Executions() {
 		if concerns(x, cluster) {
 			fmt.Fprintf(&b, "%s %s %s %s %s\n%s\n", x.MachineName, x.Name, x.Status, x.Error, x.Cause, x.Input)
 		}
@@ -310,12 +310,14 @@ func (w *world) settle(t *testing.T) {
 func (w *world) quiet(t *testing.T, cluster string) {
 	t.Helper()
 	w.until(t, func() bool {
-		return !slices.ContainsFunc(w.States.Executions(), func(x states.Execution) bool { return x.Status == "RUNNING" && concerns(x, cluster) })
+		return !slices.ContainsFunc(w.StepFunctions.Executions(), func(x stepfunctions.Execution) bool {
+			return x.Status == "RUNNING" && concerns(x, cluster)
+		})
 	}, func() string { return w.executions(cluster) })
 }
 
 // concerns reports whether an execution was started for a cluster, by its name or by that of one of its groups.
-func concerns(x states.Execution, cluster string) bool {
+func concerns(x stepfunctions.Execution, cluster string) bool {
 	return strings.Contains(x.Input, `"`+cluster+`"`) || strings.Contains(x.Input, names.Group(cluster, ""))
 }
 
@@ -336,8 +338,8 @@ func (w *world) mutations(mark int) []string {
 }
 
 // since returns the executions of a machine that started after a time.
-func (w *world) since(machine string, start time.Time) (list []states.Execution) {
-	for _, x := range w.States.Executions() {
+func (w *world) since(machine string, start time.Time) (list []stepfunctions.Execution) {
+	for _, x := range w.StepFunctions.Executions() {
 		if x.MachineName == machine && x.Started.After(start) {
 			list = append(list, x)
 		}
@@ -346,16 +348,16 @@ func (w *world) since(machine string, start time.Time) (list []states.Execution)
 }
 
 // sinceOf returns those that were started for a cluster.
-func (w *world) sinceOf(cluster, machine string, start time.Time) []states.Execution {
-	return slices.DeleteFunc(w.since(machine, start), func(x states.Execution) bool { return !concerns(x, cluster) })
+func (w *world) sinceOf(cluster, machine string, start time.Time) []stepfunctions.Execution {
+	return slices.DeleteFunc(w.since(machine, start), func(x stepfunctions.Execution) bool { return !concerns(x, cluster) })
 }
 
 // endedExecutions returns them once they have ended. A late event may have started one just now.
-func (w *world) endedExecutions(t *testing.T, cluster, machine string, start time.Time) (list []states.Execution) {
+func (w *world) endedExecutions(t *testing.T, cluster, machine string, start time.Time) (list []stepfunctions.Execution) {
 	t.Helper()
 	w.until(t, func() bool {
 		list = w.sinceOf(cluster, machine, start)
-		return !slices.ContainsFunc(list, func(x states.Execution) bool { return x.Status == "RUNNING" })
+		return !slices.ContainsFunc(list, func(x stepfunctions.Execution) bool { return x.Status == "RUNNING" })
 	}, func() string { return w.executions(cluster) })
 	return list
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/drover-run/drover/local/aws/states"
+	"github.com/drover-run/drover/local/aws/stepfunctions"
 	"github.com/drover-run/drover/local/engine/faults"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
@@ -196,7 +196,7 @@ func TestConvergeWithFaults(t *testing.T) {
 			defer stopSweeping()
 			hands := 0
 			cloud.until(t, func() bool {
-				running := slices.ContainsFunc(cloud.sinceOf(name, "drover-converge", began), func(x states.Execution) bool {
+				running := slices.ContainsFunc(cloud.sinceOf(name, "drover-converge", began), func(x stepfunctions.Execution) bool {
 					return x.Status == "RUNNING"
 				})
 				if !running && !converged() && time.Since(began) > 5*time.Second { // the upload's event has arrived

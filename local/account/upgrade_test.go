@@ -23,7 +23,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/drover-run/drover/local/aws/states"
+	"github.com/drover-run/drover/local/aws/stepfunctions"
 	"github.com/drover-run/drover/local/kubernetes/workload"
 	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/names"
@@ -116,8 +116,8 @@ func (w *world) runs(t *testing.T, cluster, release string) {
 }
 
 // upgrades returns the executions of the upgrade machine for a cluster, except early checks, which any audit may start.
-func (w *world) upgrades(cluster string) []states.Execution {
-	return slices.DeleteFunc(w.sinceOf(cluster, "drover-upgrade", time.Time{}), func(x states.Execution) bool {
+func (w *world) upgrades(cluster string) []stepfunctions.Execution {
+	return slices.DeleteFunc(w.sinceOf(cluster, "drover-upgrade", time.Time{}), func(x stepfunctions.Execution) bool {
 		return strings.Contains(x.Input, `"checkOnly":true`)
 	})
 }

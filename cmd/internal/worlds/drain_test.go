@@ -20,7 +20,7 @@ import (
 	"github.com/drover-run/drover/cmd/internal/clitest"
 	"github.com/drover-run/drover/local/account"
 	"github.com/drover-run/drover/local/aws/ec2"
-	"github.com/drover-run/drover/local/aws/states"
+	"github.com/drover-run/drover/local/aws/stepfunctions"
 	"github.com/drover-run/drover/local/kubernetes/workload"
 	"github.com/drover-run/drover/shared/kube"
 	"github.com/drover-run/drover/shared/names"
@@ -213,7 +213,9 @@ func TestDrain(t *testing.T) {
 		require.Regexp(t, "node "+node+` has been drained: \d+ pods were evicted`, out)
 		require.Contains(t, out, "kubectl uncordon "+node)
 		require.NoError(t, cloud.Settle(ctx))
-		drains := slices.DeleteFunc(cloud.States.Executions(), func(x states.Execution) bool { return x.MachineName != "drover-drain-node" })
+		drains := slices.DeleteFunc(cloud.StepFunctions.Executions(), func(x stepfunctions.Execution) bool {
+			return x.MachineName != "drover-drain-node"
+		})
 		require.NotEmpty(t, drains)
 		last := drains[len(drains)-1]
 		require.Contains(t, last.Input, node)

@@ -31,12 +31,12 @@ func inProcess(t *testing.T) (*harness.Account, *cli.Cell) {
 // startsNothing fails if a command calls a mutating action or starts an execution.
 func startsNothing(t *testing.T, a *harness.Account, run func()) {
 	t.Helper()
-	mark, before := a.Calls.Mark(), len(a.States.Executions())
+	mark, before := a.Calls.Mark(), len(a.StepFunctions.Executions())
 	run()
 	for _, call := range a.Calls.Since(mark) {
 		require.False(t, call.Mutating, "%s %s", call.Service, call.Action)
 	}
-	require.Len(t, a.States.Executions(), before)
+	require.Len(t, a.StepFunctions.Executions(), before)
 }
 
 func TestRoll(t *testing.T) {

@@ -209,14 +209,14 @@ func TestUpgrade(t *testing.T) {
 		at(t, "1.36-1", "1.36")
 	})
 	t.Run("a repeated upgrade starts no execution", func(t *testing.T) {
-		started := len(cloud.States.Executions())
+		started := len(cloud.StepFunctions.Executions())
 		unchanged(t, func() {
 			for _, arguments := range [][]string{{"--to", "1.36-1", "--watch"}, {"--to", "1.36-1"}} {
 				out := ok(t, append([]string{"upgrade", "minimal"}, arguments...)...)
 				require.Equal(t, "nothing to upgrade: the cluster is at release 1.36-1 (Kubernetes 1.36); nothing was started\n", out)
 			}
 		})
-		require.Len(t, cloud.States.Executions(), started)
+		require.Len(t, cloud.StepFunctions.Executions(), started)
 		require.Contains(t, ok(t, "upgrade", "minimal", "--to", "1.36-1", "--dry-run"), "there is nothing to upgrade")
 	})
 	t.Run("--rollback starts with the nodes", func(t *testing.T) {

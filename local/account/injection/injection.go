@@ -12,8 +12,8 @@ import (
 
 	"github.com/drover-run/drover/local/account/subject"
 	"github.com/drover-run/drover/local/aws/ec2"
-	"github.com/drover-run/drover/local/aws/states"
-	"github.com/drover-run/drover/local/aws/states/asl"
+	"github.com/drover-run/drover/local/aws/stepfunctions"
+	"github.com/drover-run/drover/local/aws/stepfunctions/asl"
 	"github.com/drover-run/drover/local/engine/endpoint"
 	"github.com/drover-run/drover/local/engine/faults"
 	"github.com/drover-run/drover/shared/names"
@@ -36,7 +36,7 @@ func (i Injector) Decide(m faults.Moment) faults.Strike {
 }
 
 // Kills decides whether an execution is killed at an event of its history: when it enters a state.
-func (i Injector) Kills(x states.Execution, e asl.Event) bool {
+func (i Injector) Kills(x stepfunctions.Execution, e asl.Event) bool {
 	return strings.HasSuffix(e.Type, "StateEntered") && i.Decide(faults.Moment{
 		Kind: faults.Step, Machine: strings.TrimPrefix(x.MachineName, names.Prefix), State: e.State,
 	}.In([]byte(x.Input), subject.Of)).Kind == faults.Kill

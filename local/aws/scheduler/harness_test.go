@@ -12,7 +12,7 @@ import (
 	"github.com/drover-run/drover/local/aws/iam"
 	"github.com/drover-run/drover/local/aws/lambda"
 	"github.com/drover-run/drover/local/aws/sqs"
-	"github.com/drover-run/drover/local/aws/states"
+	"github.com/drover-run/drover/local/aws/stepfunctions"
 	"github.com/drover-run/drover/local/engine/clock"
 )
 
@@ -71,7 +71,7 @@ type world struct {
 	identities *iam.Service
 	functions  *functions
 	queues     *sqs.Service
-	machines   *states.Service
+	machines   *stepfunctions.Service
 	admin      iam.Caller
 	role       string
 }
@@ -83,7 +83,7 @@ func newWorld(t *testing.T) *world {
 	w.queues = sqs.New(w.identities, c)
 	require.NoError(t, w.queues.Create("work", nil, nil))
 	require.NoError(t, w.queues.Create("letters", nil, nil))
-	w.machines = states.New(states.Config{Account: account, Region: region, Clock: c, Roles: w.identities})
+	w.machines = stepfunctions.New(stepfunctions.Config{Account: account, Region: region, Clock: c, Roles: w.identities})
 	t.Cleanup(w.machines.Close)
 	w.role = w.newRole(t, "schedules", trust, grants)
 	w.admin, _ = w.identities.Admin()

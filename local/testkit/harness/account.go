@@ -32,8 +32,8 @@ import (
 	"github.com/drover-run/drover/local/aws/s3"
 	"github.com/drover-run/drover/local/aws/servicequotas"
 	"github.com/drover-run/drover/local/aws/sns"
-	"github.com/drover-run/drover/local/aws/states"
-	"github.com/drover-run/drover/local/aws/states/asl"
+	"github.com/drover-run/drover/local/aws/stepfunctions"
+	"github.com/drover-run/drover/local/aws/stepfunctions/asl"
 	"github.com/drover-run/drover/local/aws/tagging"
 	"github.com/drover-run/drover/local/engine/clock"
 	"github.com/drover-run/drover/local/engine/endpoint"
@@ -93,7 +93,7 @@ type Account struct {
 	Quotas         *servicequotas.Service
 	EC2            *ec2.Service
 	ELB            *elb.Service
-	States         *states.Service
+	StepFunctions  *stepfunctions.Service
 	// Lambda has the functions of clusters' stacks. Functions has drover's.
 	Lambda *lambda.Service
 	// Calls records every call that reached the endpoint.
@@ -238,13 +238,13 @@ func StartWith(t testing.TB, o Options) (a *Account) {
 	a.Functions.Concurrency.Limit = func() int { return a.Quotas.Limit(servicequotas.LambdaConcurrency) }
 	a.Functions.Concurrency.Exhausted = a.faults().AtLambdaLimit
 	a.Lambda.Concurrency = &a.Functions.Concurrency // relays share it
-	a.States = states.New(states.Config{
+	a.StepFunctions = stepfunctions.New(stepfunctions.Config{
 		Account: ID, Region: Region, Clock: time, Roles: a.Identities, Functions: a.Functions, Emit: a.announce,
 		SDK: func(ctx context.Context, caller iam.Caller, _, action string, parameters map[string]any) (any, error) {
 			a.machineCalls(action, parameters)
 			return scaling.Do(ctx, caller, Region, ID, action, parameters)
 		},
-		Observe: func(x states.Execution, e asl.Event) {
+		Observe: func(x stepfunctions.Execution, e asl.Event) {
 			a.mu.Lock()
 			a.last[x.ARN] = e.Type
 			if endsExecution(e.Type) {
@@ -256,10 +256,10 @@ func StartWith(t testing.TB, o Options) (a *Account) {
 		},
 		Random: func() float64 { return 0 }, // jitter uses the whole delay of a retry
 	})
-	a.OnClose(a.States.Close)
+	a.OnClose(a.StepFunctions.Close)
 	a.register(
 		iamapi.New(a.Identities).Resources(), objects.Resources(), network.Resources(), a.AutoScaling.Resources(), a.EKS.Resources(),
-		a.States.Resources(), a.Lambda.Resources(), keys.Resources(), topics.Resources(), buses.Resources(), a.CloudWatch.Resources(),
+		a.StepFunctions.Resources(), a.Lambda.Resources(), keys.Resources(), topics.Resources(), buses.Resources(), a.CloudWatch.Resources(),
 	)
 
 	front := endpoint.New(a.Identities, a.Calls)
@@ -271,7 +271,7 @@ func StartWith(t testing.TB, o Options) (a *Account) {
 	}
 	front.HandleS3(objects)
 	front.Handle(
-		a.CloudFormation.Wire(), a.CloudWatch.Wire(), a.Quotas.Wire(), a.EKS.Wire(), a.States.Wire(), scaling, topics.Wire(), buses.Wire(),
+		a.CloudFormation.Wire(), a.CloudWatch.Wire(), a.Quotas.Wire(), a.EKS.Wire(), a.StepFunctions.Wire(), scaling, topics.Wire(), buses.Wire(),
 		network.Wire(), a.ELB.Wire(), keys.Wire(), a.CloudWatch.LogsWire(), a.Lambda.Wire(),
 		iamapi.New(a.Identities).IAM(), iamapi.New(a.Identities).STS(),
 		tagging.New(a.CloudFormation.Tagged, network.Tagged, a.ELB.Tagged, a.EKS.Tagged, a.AutoScaling.Tagged, a.Lambda.Tagged, keys.Tagged,

@@ -130,7 +130,9 @@ func TestDirectCallsGetTheSameAnswers(t *testing.T) {
 				return eks.NewFromConfig(c).DescribeAddonVersions(ctx, &eks.DescribeAddonVersionsInput{AddonName: aws.String("coredns")})
 			},
 			"one execution": func(c aws.Config) (any, error) {
-				return sfn.NewFromConfig(c).DescribeExecution(ctx, &sfn.DescribeExecutionInput{ExecutionArn: aws.String(a.States.Executions()[0].ARN)})
+				return sfn.NewFromConfig(c).DescribeExecution(ctx, &sfn.DescribeExecutionInput{
+					ExecutionArn: aws.String(a.StepFunctions.Executions()[0].ARN),
+				})
 			},
 			"executions": func(c aws.Config) (any, error) {
 				return sfn.NewFromConfig(c).ListExecutions(ctx, &sfn.ListExecutionsInput{StateMachineArn: aws.String(a.converge)})

@@ -277,7 +277,7 @@ func (b *Bus) Deliver(e Event) {
 			return
 		}
 		// a repeated start is ignored
-		_, _ = b.account.States.Start(context.Background(), starter, b.account.MachineARN(step), e.ID, string(e.Detail))
+		_, _ = b.account.StepFunctions.Start(context.Background(), starter, b.account.MachineARN(step), e.ID, string(e.Detail))
 		return
 	}
 	if e.DetailType == executionStatus {

@@ -11,8 +11,8 @@ import (
 	"github.com/drover-run/drover/local/account/injection"
 	"github.com/drover-run/drover/local/account/subject"
 	"github.com/drover-run/drover/local/aws/cloudformation"
-	"github.com/drover-run/drover/local/aws/states"
-	"github.com/drover-run/drover/local/aws/states/asl"
+	"github.com/drover-run/drover/local/aws/stepfunctions"
+	"github.com/drover-run/drover/local/aws/stepfunctions/asl"
 	"github.com/drover-run/drover/local/engine/endpoint"
 	"github.com/drover-run/drover/local/engine/faults"
 	"github.com/drover-run/drover/local/engine/resource"
@@ -120,9 +120,9 @@ func (a *Account) strike(r *http.Request, call endpoint.Call) (err error) {
 }
 
 // killAt lets the engine decide whether an execution is stopped at a state.
-func (a *Account) killAt(x states.Execution, e asl.Event) {
+func (a *Account) killAt(x stepfunctions.Execution, e asl.Event) {
 	if a.faults().Kills(x, e) {
-		a.States.Stop(x.ARN, "Killed", "by a fault rule")
+		a.StepFunctions.Stop(x.ARN, "Killed", "by a fault rule")
 	}
 }
 

@@ -26,7 +26,7 @@ import (
 	"github.com/drover-run/drover/local/aws/eks"
 	"github.com/drover-run/drover/local/aws/eventbridge"
 	"github.com/drover-run/drover/local/aws/iam"
-	"github.com/drover-run/drover/local/aws/states"
+	"github.com/drover-run/drover/local/aws/stepfunctions"
 	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/aws/cloudformation"
 	"github.com/drover-run/drover/shared/aws/s3"
@@ -99,7 +99,7 @@ func (a *Account) Converge(cluster string, roll ...string) string {
 	a.t.Helper()
 	input, err := json.Marshal(events.Converge{Cluster: cluster, Roll: roll})
 	require.NoError(a.t, err)
-	arn, err := a.States.Start(context.Background(), a.Admin(), a.converge, uuid.NewString(), string(input))
+	arn, err := a.StepFunctions.Start(context.Background(), a.Admin(), a.converge, uuid.NewString(), string(input))
 	require.NoError(a.t, err)
 	return arn
 }
@@ -109,7 +109,7 @@ func (a *Account) Upgrade(in events.Upgrade) string {
 	a.t.Helper()
 	input, err := json.Marshal(in)
 	require.NoError(a.t, err)
-	arn, err := a.States.Start(context.Background(), a.Admin(), a.MachineARN("upgrade"), uuid.NewString(), string(input))
+	arn, err := a.StepFunctions.Start(context.Background(), a.Admin(), a.MachineARN("upgrade"), uuid.NewString(), string(input))
 	require.NoError(a.t, err)
 	return arn
 }
@@ -204,10 +204,10 @@ func (a *Account) AuditNow() error {
 }
 
 // Execution returns an execution by ARN.
-func (a *Account) Execution(arn string) states.Execution {
+func (a *Account) Execution(arn string) stepfunctions.Execution {
 	a.t.Helper()
-	all := a.States.Executions()
-	i := slices.IndexFunc(all, func(x states.Execution) bool { return x.ARN == arn })
+	all := a.StepFunctions.Executions()
+	i := slices.IndexFunc(all, func(x stepfunctions.Execution) bool { return x.ARN == arn })
 	require.GreaterOrEqual(a.t, i, 0, arn)
 	return all[i]
 }
@@ -368,7 +368,9 @@ func (a *Account) executes() bool {
 	a.mu.Lock()
 	unannounced := a.unannounced
 	a.mu.Unlock()
-	return unannounced > 0 || slices.ContainsFunc(a.States.Executions(), func(x states.Execution) bool { return x.Status == "RUNNING" })
+	return unannounced > 0 || slices.ContainsFunc(a.StepFunctions.Executions(), func(x stepfunctions.Execution) bool {
+		return x.Status == "RUNNING"
+	})
 }
 
 // rests reports whether the only work in flight is events that wait for that.
@@ -383,14 +385,14 @@ func (a *Account) rests() bool {
 
 // Still reports whether nothing will happen by itself: each execution has ended or waits for a stack, of one pool at most.
 func (a *Account) Still() bool {
-	return a.atOnce(func() bool { return a.idle() && a.States.PendingAnswers() == 0 && a.waiting() })
+	return a.atOnce(func() bool { return a.idle() && a.StepFunctions.PendingAnswers() == 0 && a.waiting() })
 }
 
 // waiting reports whether each execution has ended or waits for an answer.
 func (a *Account) waiting() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return !slices.ContainsFunc(a.States.Executions(), func(x states.Execution) bool {
+	return !slices.ContainsFunc(a.StepFunctions.Executions(), func(x stepfunctions.Execution) bool {
 		return x.Status == "RUNNING" && a.last[x.ARN] != "TaskSubmitted"
 	})
 }

@@ -5,7 +5,7 @@ package harness
 import (
 	"slices"
 
-	"github.com/drover-run/drover/local/aws/states"
+	"github.com/drover-run/drover/local/aws/stepfunctions"
 	"github.com/drover-run/drover/shared/names"
 )
 
@@ -13,7 +13,7 @@ import (
 func (a *Account) BeginRemoval() {
 	a.Events.setRemoved(true)
 	a.Functions.Kill(func(Call) Death { return Before })
-	a.States.StopAll(names.Removed, "drover is being removed from the account")
+	a.StepFunctions.StopAll(names.Removed, "drover is being removed from the account")
 }
 
 // Undeploy removes drover, and returns when every execution has ended.
@@ -21,7 +21,7 @@ func (a *Account) Undeploy() {
 	a.t.Helper()
 	a.BeginRemoval()
 	a.Until("every execution ends", func() bool {
-		return !slices.ContainsFunc(a.States.Executions(), func(x states.Execution) bool { return x.Status == "RUNNING" })
+		return !slices.ContainsFunc(a.StepFunctions.Executions(), func(x stepfunctions.Execution) bool { return x.Status == "RUNNING" })
 	})
 }
 

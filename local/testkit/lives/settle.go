@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/drover-run/drover/local/aws/states"
+	"github.com/drover-run/drover/local/aws/stepfunctions"
 )
 
 var errStillRunning = errors.New("work is still in flight")
@@ -16,7 +16,7 @@ var errStillRunning = errors.New("work is still in flight")
 func (l *Life) SettleAll() {
 	for range 3 * 24 * 60 {
 		time.Sleep(time.Minute)
-		if l.Idle() && !slices.ContainsFunc(l.States.Executions(), func(x states.Execution) bool { return x.Status == "RUNNING" }) {
+		if l.Idle() && !slices.ContainsFunc(l.StepFunctions.Executions(), func(x stepfunctions.Execution) bool { return x.Status == "RUNNING" }) {
 			return
 		}
 	}

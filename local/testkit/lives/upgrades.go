@@ -17,7 +17,7 @@ import (
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/local/aws/eks"
-	"github.com/drover-run/drover/local/aws/states"
+	"github.com/drover-run/drover/local/aws/stepfunctions"
 	"github.com/drover-run/drover/local/engine/endpoint"
 	"github.com/drover-run/drover/local/engine/faults"
 	"github.com/drover-run/drover/local/testkit/harness"
@@ -67,7 +67,7 @@ func (l *Life) StartUpgrade(in events.Upgrade) string {
 	in.Cluster = "demo"
 	input, err := json.Marshal(in)
 	require.NoError(l.T, err)
-	arn, err := l.States.Start(l.T.Context(), l.Admin(), l.MachineARN("upgrade"), uuid.NewString(), string(input))
+	arn, err := l.StepFunctions.Start(l.T.Context(), l.Admin(), l.MachineARN("upgrade"), uuid.NewString(), string(input))
 	require.NoError(l.T, err)
 	return arn
 }
@@ -151,8 +151,8 @@ func (l *Life) WaitForStep(kind upgrade.StepKind) {
 }
 
 // Executions lists the executions of a machine, oldest first.
-func (l *Life) Executions(machine string) (all []states.Execution) {
-	for _, x := range l.States.Executions() {
+func (l *Life) Executions(machine string) (all []stepfunctions.Execution) {
+	for _, x := range l.StepFunctions.Executions() {
 		if x.MachineName == names.Prefix+machine {
 			all = append(all, x)
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/local/aws/autoscaling"
 	"github.com/drover-run/drover/local/aws/eks"
-	"github.com/drover-run/drover/local/aws/states"
+	"github.com/drover-run/drover/local/aws/stepfunctions"
 	"github.com/drover-run/drover/local/engine/endpoint"
 	"github.com/drover-run/drover/local/engine/faults"
 	"github.com/drover-run/drover/local/engine/resource"
@@ -304,7 +304,9 @@ func (w *world) recordRollbackRequest(a act) {
 
 // alive reports whether an execution runs. A function continues after its execution was stopped until it returns.
 func (w *world) alive(execution string) bool {
-	return slices.ContainsFunc(w.States.Executions(), func(x states.Execution) bool { return x.ARN == execution && x.Status == "RUNNING" })
+	return slices.ContainsFunc(w.StepFunctions.Executions(), func(x stepfunctions.Execution) bool {
+		return x.ARN == execution && x.Status == "RUNNING"
+	})
 }
 
 func mutating(action string) bool {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/drover-run/drover/local/aws/states/asl"
+	"github.com/drover-run/drover/local/aws/stepfunctions/asl"
 	"github.com/drover-run/drover/local/kubernetes/apiserver"
 	"github.com/drover-run/drover/shared/names"
 )
@@ -82,7 +82,7 @@ const unattendedHook = 30 * time.Minute
 // sweep ran that would have started one. Its event was lost, or drover was removed during its drain. Then the schedule of the sweep was
 // lost, or the account was at its Lambda limit, until the hook ended.
 func (w *world) unnoticed(r apiserver.Removal) bool {
-	executions := w.States.Executions()
+	executions := w.StepFunctions.Executions()
 	w.observed.Lock()
 	defer w.observed.Unlock()
 	since, ok := w.observed.drainStarts[r.Instance]

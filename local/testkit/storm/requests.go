@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/drover-run/drover/events"
-	"github.com/drover-run/drover/local/aws/states"
+	"github.com/drover-run/drover/local/aws/stepfunctions"
 	"github.com/drover-run/drover/shared/names"
 )
 
@@ -53,7 +53,7 @@ func (w *world) answers() {
 }
 
 // rollAnswer checks that a roll is either recorded or refused with a reason.
-func (w *world) rollAnswer(r request, x states.Execution) {
+func (w *world) rollAnswer(r request, x stepfunctions.Execution) {
 	var answer events.PlanResult
 	_ = json.Unmarshal([]byte(x.Output), &answer) // an execution that starts an upgrade at its end has that one as its output
 	refused := answer.Outcome == events.OutcomeRefused
@@ -84,7 +84,7 @@ func (w *world) uploadedBy(r request, at time.Time) bool {
 }
 
 // upgradeAnswer checks that an upgrade that was refused, or had nothing to do, has a reason and began nothing.
-func (w *world) upgradeAnswer(r request, x states.Execution) {
+func (w *world) upgradeAnswer(r request, x stepfunctions.Execution) {
 	var answer events.UpgradeResult
 	err := json.Unmarshal([]byte(x.Output), &answer)
 	w.check(9, err == nil && answer.Message != "", "%s: the upgrade %s has no answer: %q", r.cluster, x.Name, x.Output)
@@ -96,7 +96,7 @@ func (w *world) upgradeAnswer(r request, x states.Execution) {
 		r.cluster, x.Name, answer.Outcome)
 	step := names.UpgradeStepExecution(r.cluster, r.execution, 0, 0)
 	step = strings.TrimSuffix(step, "-0-0")
-	for _, other := range w.States.Executions() {
+	for _, other := range w.StepFunctions.Executions() {
 		w.check(2, !strings.HasPrefix(other.Name, step), "%s: the upgrade %s is answered with %s, and began step %s", r.cluster, x.Name,
 			answer.Outcome, other.Name)
 	}

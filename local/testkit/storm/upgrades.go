@@ -69,10 +69,10 @@ spec:
 
 // stopUpgrade aborts the execution that upgrades a cluster, as an operator does.
 func (w *world) stopUpgrade(cluster string) {
-	for _, x := range w.States.Executions() {
+	for _, x := range w.StepFunctions.Executions() {
 		if x.MachineName == names.Prefix+"upgrade" && x.Status == "RUNNING" && strings.Contains(x.Input, fmt.Sprintf("%q", cluster)) {
 			w.record("%s is stopped", x.Name)
-			w.States.Stop(x.ARN, "Stopped", "by hand")
+			w.StepFunctions.Stop(x.ARN, "Stopped", "by hand")
 		}
 	}
 }

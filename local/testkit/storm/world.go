@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/drover-run/drover/local/aws/iam"
-	"github.com/drover-run/drover/local/aws/states"
+	"github.com/drover-run/drover/local/aws/stepfunctions"
 	"github.com/drover-run/drover/local/engine/faults"
 	"github.com/drover-run/drover/local/engine/questions"
 	"github.com/drover-run/drover/local/kubernetes/apiserver"
@@ -540,13 +540,13 @@ const patience = 3 * time.Hour
 // converging reports whether an execution processes a cluster or waits for it.
 func (w *world) converging(cluster string) bool {
 	lease := w.Lease(cluster)
-	return slices.ContainsFunc(w.States.Executions(), func(x states.Execution) bool {
+	return slices.ContainsFunc(w.StepFunctions.Executions(), func(x stepfunctions.Execution) bool {
 		return x.ARN == lease.Execution && x.Status == "RUNNING"
 	})
 }
 
 func (w *world) running() bool {
-	return slices.ContainsFunc(w.States.Executions(), func(x states.Execution) bool { return x.Status == "RUNNING" })
+	return slices.ContainsFunc(w.StepFunctions.Executions(), func(x stepfunctions.Execution) bool { return x.Status == "RUNNING" })
 }
 
 // unsettledPart returns what of a cluster differs from the desired state, or "".

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/drover-run/drover/local/aws/states"
+	"github.com/drover-run/drover/local/aws/stepfunctions"
 	"github.com/drover-run/drover/local/engine/endpoint"
 	"github.com/drover-run/drover/local/engine/resource"
 	"github.com/drover-run/drover/local/testkit/harness"
@@ -105,7 +105,7 @@ func TestInvalidFirstSpecStopsTheCluster(t *testing.T) {
 	a.Upload("clusters/demo.yaml", "kind: Cluster")
 	a.Settle()
 	require.Equal(t, status.Stopped, a.Status("demo").Phase)
-	require.Empty(t, a.States.Executions())
+	require.Empty(t, a.StepFunctions.Executions())
 }
 
 func TestKeysThatAreNoSpecs(t *testing.T) {
@@ -127,7 +127,7 @@ func TestKeysThatAreNoSpecs(t *testing.T) {
 		require.Equal(t, status.Stopped, s.Phase, key)
 		require.Contains(t, s.Condition(status.SpecAccepted).Message, "metadata.name", key)
 	}
-	require.Empty(t, a.States.Executions())
+	require.Empty(t, a.StepFunctions.Executions())
 }
 
 // createdEvent is S3's event about a key.
@@ -153,7 +153,7 @@ func TestSameEventTwice(t *testing.T) {
 // converges are the names of the converge executions so far.
 func converges(a *harness.Account) []string {
 	var found []string
-	for _, x := range a.States.Executions() {
+	for _, x := range a.StepFunctions.Executions() {
 		if x.MachineName == "drover-converge" {
 			found = append(found, x.Name+" "+x.Status)
 		}
@@ -188,7 +188,7 @@ func TestOlderEventAfterANewerOne(t *testing.T) {
 // Two copies of admit run at once, and the slower one has read an older spec. The final status describes the newest one.
 func TestSlowCopyWithAnOldSpec(t *testing.T) {
 	executing := func(a *harness.Account) bool {
-		return slices.ContainsFunc(a.States.Executions(), func(x states.Execution) bool { return x.Status == "RUNNING" })
+		return slices.ContainsFunc(a.StepFunctions.Executions(), func(x stepfunctions.Execution) bool { return x.Status == "RUNNING" })
 	}
 	for name, test := range map[string]struct {
 		spec  string
@@ -256,7 +256,9 @@ func TestSlowCopyDuringTheReportOfANewerSpec(t *testing.T) {
 					ended.CompareAndSwap(false, true):
 					close(reported)
 					a.Until("the bad one is rejected and the execution after it has left", func() bool {
-						converging := slices.DeleteFunc(a.States.Executions(), func(x states.Execution) bool { return x.MachineName != "drover-converge" })
+						converging := slices.DeleteFunc(a.StepFunctions.Executions(), func(x stepfunctions.Execution) bool {
+							return x.MachineName != "drover-converge"
+						})
 						rejected = len(converging) == 2 && converging[1].Status == "SUCCEEDED"
 						return rejected
 					})
@@ -303,12 +305,12 @@ func TestDeletedSpecOfAProtectedCluster(t *testing.T) {
 	require.Contains(t, s.Message, "deletion protection is on (control-plane, network)")
 	require.Equal(t, before, a.Stacks("demo"))
 
-	executions := len(a.States.Executions())
+	executions := len(a.StepFunctions.Executions())
 	a.Remove("clusters/demo.yaml", "")
 	a.Settle()
 	require.NoError(t, a.SweepNow())
 	a.Settle()
-	require.Len(t, a.States.Executions(), executions, "the status records it already")
+	require.Len(t, a.StepFunctions.Executions(), executions, "the status records it already")
 
 	// The spec is uploaded again, and the cluster keeps its stacks.
 	again := a.Cluster("demo", "")
@@ -378,7 +380,7 @@ func TestDeletedSpecOfAnUnknownCluster(t *testing.T) {
 	a := start(t)
 	a.Remove("clusters/absent.yaml", "")
 	a.Settle()
-	require.Empty(t, a.States.Executions())
+	require.Empty(t, a.StepFunctions.Executions())
 	_, err := a.State().Status(t.Context(), "absent")
 	require.ErrorIs(t, err, store.ErrNotFound)
 
@@ -387,7 +389,7 @@ func TestDeletedSpecOfAnUnknownCluster(t *testing.T) {
 	a.Remove("clusters/bad.yaml", "")
 	a.Settle()
 	require.Equal(t, status.Deleted, a.Status("bad").Phase)
-	require.Empty(t, a.States.Executions())
+	require.Empty(t, a.StepFunctions.Executions())
 }
 
 // Users revert an upload by deleting its version.

@@ -23,7 +23,7 @@ func TestExecutions(t *testing.T) {
 	a.Upload("releases/r1.yaml", harness.Release())
 	a.Upload("clusters/demo.yaml", harness.Spec("demo", ""))
 	a.Until("a step waits", func() bool { return a.Still() && len(a.Events.Held()) > 0 })
-	first := a.States.Executions()[0]
+	first := a.StepFunctions.Executions()[0]
 	e, ctx := stepfunctions.New(sfn.NewFromConfig(a.Config()), first.MachineARN), t.Context()
 
 	running := func(arn string) bool {
@@ -37,24 +37,24 @@ func TestExecutions(t *testing.T) {
 
 	require.NoError(t, e.Converge(ctx, "other", "v1", ""))
 	require.NoError(t, e.Converge(ctx, "other", "v1", ""), "it runs or has ended")
-	require.Len(t, a.States.Executions(), 2)
-	other := a.States.Executions()[1]
+	require.Len(t, a.StepFunctions.Executions(), 2)
+	other := a.StepFunctions.Executions()[1]
 	a.Until("it has ended", func() bool { return a.Execution(other.ARN).Status != "RUNNING" })
 	require.False(t, running(other.ARN))
 	require.NoError(t, e.Converge(ctx, "other", "v1", ""))
-	require.Len(t, a.States.Executions(), 2)
+	require.Len(t, a.StepFunctions.Executions(), 2)
 	require.NoError(t, e.Converge(ctx, "other", "v1", "v2"), "a return from another version")
-	require.Len(t, a.States.Executions(), 3)
+	require.Len(t, a.StepFunctions.Executions(), 3)
 
 	begun, err := e.StartRetry(ctx, "other", "v1", "because")
 	require.NoError(t, err)
 	require.True(t, begun)
-	again := a.States.Executions()[3]
+	again := a.StepFunctions.Executions()[3]
 	a.Until("it has ended", func() bool { return a.Execution(again.ARN).Status != "RUNNING" })
 	begun, err = e.StartRetry(ctx, "other", "v1", "because")
 	require.NoError(t, err)
 	require.False(t, begun)
-	require.Len(t, a.States.Executions(), 4)
+	require.Len(t, a.StepFunctions.Executions(), 4)
 
 	w, err := a.State().Waiter(ctx, "drover-demo-network")
 	require.NoError(t, err)

@@ -175,7 +175,7 @@ func TestFailedChangeSet(t *testing.T) {
 			a.Upload("clusters/demo.yaml", harness.Spec("demo", "  tags: {team: b}\n"))
 			if test.again { // the execution backs off and would retry
 				a.Until("the change has failed", func() bool { return a.Status("demo").Phase == status.Failed && a.Idle() })
-				a.States.StopAll("Stopped", "by an operator")
+				a.StepFunctions.StopAll("Stopped", "by an operator")
 			}
 			a.Settle()
 			s := a.Status("demo")
@@ -335,7 +335,7 @@ func TestProtectionIsSetAfterAnAbortedExecution(t *testing.T) {
 	a.Upload("clusters/demo.yaml", harness.Spec("demo", "  deletionProtection: true\n"))
 	a.Until("it is there", func() bool { return a.Idle() && a.Stacks("demo")["control-plane"] == "CREATE_COMPLETE" })
 	require.False(t, a.Protected("drover-demo"))
-	a.States.StopAll("Aborted", "by an operator")
+	a.StepFunctions.StopAll("Aborted", "by an operator")
 	a.Settle()
 	a.Events.Decide(nil)
 	a.Converge("demo")

@@ -290,10 +290,10 @@ func TestInvalidUploadAfterAFailedDeletion(t *testing.T) {
 		"is removed again: the deletion continues each time": func(a *life, before status.Status) {
 			for range 2 {
 				rejected(a, before, unusable(a))
-				executions := len(a.States.Executions())
+				executions := len(a.StepFunctions.Executions())
 				a.Remove(key, "")
 				a.Settle()
-				require.Len(a.T, a.States.Executions(), executions+1)
+				require.Len(a.T, a.StepFunctions.Executions(), executions+1)
 				before = *a.Status("demo")
 				require.Equal(a.T, status.Failed, before.Phase)
 				require.Equal(a.T, status.ReasonSpecAbsent, before.Condition(status.SpecAccepted).Reason)

@@ -334,11 +334,11 @@ func TestDeletedControlPlane(t *testing.T) {
 				require.Equal(t, status.ReasonChangeRefused, s.Condition(status.Converged).Reason)
 				require.True(t, l.Stack("demo", names.Network).TerminationProtection)
 				for range 2 {
-					executions := len(l.States.Executions())
+					executions := len(l.StepFunctions.Executions())
 					time.Sleep(15 * time.Minute)
 					require.NoError(t, l.AuditNow())
 					l.Settle()
-					require.Len(t, l.States.Executions(), executions, "no execution starts without the release")
+					require.Len(t, l.StepFunctions.Executions(), executions, "no execution starts without the release")
 				}
 				l.Upload(names.ReleaseSpec("r2"), strings.Replace(harness.Release(), "name: r1", "name: r2", 1))
 				l.Settle()

@@ -18,7 +18,7 @@ import (
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/functions/drain/handler"
-	"github.com/drover-run/drover/local/aws/states/asl"
+	"github.com/drover-run/drover/local/aws/stepfunctions/asl"
 	"github.com/drover-run/drover/shared/drain"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/pool"

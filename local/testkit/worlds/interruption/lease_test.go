@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/drover-run/drover/local/aws/states"
+	"github.com/drover-run/drover/local/aws/stepfunctions"
 	"github.com/drover-run/drover/local/engine/endpoint"
 	"github.com/drover-run/drover/local/testkit/harness"
 	"github.com/drover-run/drover/local/testkit/lives"
@@ -32,7 +32,7 @@ func (l *life) thief() string {
 		require.NoError(l.T, l.Identities.PutRolePolicy(names.Role(harness.Region, step), "thief", `{"Version": "2012-10-17", "Statement":
 			[{"Effect": "Allow", "Action": "states:DescribeExecution", "Resource": "*"}]}`))
 	}
-	arn, err := l.States.Start(context.Background(), l.Admin(), machine, "thief", `{}`)
+	arn, err := l.StepFunctions.Start(context.Background(), l.Admin(), machine, "thief", `{}`)
 	require.NoError(l.T, err)
 	l.Ignore(arn)
 	return arn
@@ -133,7 +133,7 @@ func (l *life) stealLease(function string, number int, before, after string, pha
 	l.Until("it stands still", func() bool {
 		mu.Lock()
 		defer mu.Unlock()
-		return stolen && l.Still() || l.Idle() && !slices.ContainsFunc(l.States.Executions(), func(x states.Execution) bool {
+		return stolen && l.Still() || l.Idle() && !slices.ContainsFunc(l.StepFunctions.Executions(), func(x stepfunctions.Execution) bool {
 			return x.Status == "RUNNING" && x.ARN != thief
 		})
 	})
@@ -169,7 +169,7 @@ func (l *life) stealLease(function string, number int, before, after string, pha
 	}
 
 	// When the thief has ended, the next execution finishes.
-	l.States.StopAll("Aborted", "the thief")
+	l.StepFunctions.StopAll("Aborted", "the thief")
 	l.Settle()
 	for _, stack := range stolenStacks {
 		w, err := l.State().Waiter(t.Context(), names.Stack("demo", stack))

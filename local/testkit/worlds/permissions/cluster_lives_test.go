@@ -269,7 +269,7 @@ var clusterLives = map[string]func(*life){
 		time.Sleep(61 * time.Minute) // the gap between two steps may last an hour; after 90 minutes the step would end by itself
 		l.Audit()
 		l.RequirePhase(status.Ready)
-		require.Equal(l.T, "ABORTED", l.States.Executions()[0].Status)
+		require.Equal(l.T, "ABORTED", l.StepFunctions.Executions()[0].Status)
 	},
 	"a cluster that is deleted with its spec": func(l *life) {
 		l.CreateCluster(lives.Unprotected)

@@ -38,7 +38,7 @@ func TestKeysOutsideTheirCluster(t *testing.T) {
 			a.Events.Deliver(event(names.ClusterSpec(url.PathEscape(name))))
 		}
 		a.Settle()
-		require.Empty(t, a.States.Executions())
+		require.Empty(t, a.StepFunctions.Executions())
 		require.Empty(t, a.CloudFormation.Stacks())
 		entries, err := a.State().List(t.Context(), "")
 		require.NoError(t, err)
@@ -83,7 +83,7 @@ func TestSpecUnderAnotherClustersKey(t *testing.T) {
 	a.Upload(names.ClusterSpec("mine"), harness.Spec("demo", ""))
 	a.Settle()
 	require.Empty(t, a.CloudFormation.Stacks())
-	require.Empty(t, a.States.Executions())
+	require.Empty(t, a.StepFunctions.Executions())
 	require.Contains(t, a.Status("mine").Condition("SpecAccepted").Message, "demo")
 	require.Empty(t, a.Status("demo").ObservedVersion)
 }

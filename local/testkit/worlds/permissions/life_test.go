@@ -80,7 +80,7 @@ func (l *life) loseControlPlaneEvent() {
 // stopExecution creates a cluster whose execution an operator stops while it waits for the control plane.
 func (l *life) stopExecution() {
 	l.loseControlPlaneEvent()
-	l.States.StopAll("Aborted", "by an operator")
+	l.StepFunctions.StopAll("Aborted", "by an operator")
 	l.Events.Decide(nil)
 	time.Sleep(time.Minute)
 }

@@ -14,7 +14,7 @@ import (
 
 	"github.com/drover-run/drover/local/aws/cloudformation"
 	"github.com/drover-run/drover/local/aws/ec2"
-	"github.com/drover-run/drover/local/aws/states"
+	"github.com/drover-run/drover/local/aws/stepfunctions"
 	"github.com/drover-run/drover/local/engine/resource"
 	"github.com/drover-run/drover/local/testkit/harness"
 	"github.com/drover-run/drover/local/testkit/lives"
@@ -52,10 +52,10 @@ var nodeLives = map[string]func(*life){
 		l.CreateCluster(lives.Unprotected)
 		l.RunBlockedPods(1)
 		input := fmt.Sprintf(`{"cluster": "demo", "node": %q}`, l.API("drover-demo").Nodes()[0].Name)
-		_, err := l.States.Start(l.T.Context(), l.Admin(), l.MachineARN("drain-node"), "hand", input)
+		_, err := l.StepFunctions.Start(l.T.Context(), l.Admin(), l.MachineARN("drain-node"), "hand", input)
 		require.NoError(l.T, err)
 		time.Sleep(5 * time.Minute)
-		l.States.StopAll("Aborted", "by an operator")
+		l.StepFunctions.StopAll("Aborted", "by an operator")
 		time.Sleep(5 * time.Minute)
 		l.Sweep()
 		l.RunBlockedPods(0)
@@ -97,7 +97,7 @@ var nodeLives = map[string]func(*life){
 	},
 	"a pool that is rolled by hand, and at a time": func(l *life) {
 		l.CreateCluster(lives.Unprotected)
-		_, err := l.States.Start(l.T.Context(), l.Admin(), l.MachineARN("converge"), "hand", `{"cluster": "demo", "roll": ["a"]}`)
+		_, err := l.StepFunctions.Start(l.T.Context(), l.Admin(), l.MachineARN("converge"), "hand", `{"cluster": "demo", "roll": ["a"]}`)
 		require.NoError(l.T, err)
 		l.SettleAll()
 		l.Audit() // with the requested roll
@@ -155,8 +155,10 @@ var nodeLives = map[string]func(*life){
 		require.Len(l.T, launching, 1)
 		time.Sleep(23 * time.Hour)
 		require.Equal(l.T, launching, l.Group("demo", "a").Launching(), "the node may be Ready")
-		watches := func(x states.Execution) bool { return x.Status == "RUNNING" && strings.Contains(x.Input, launching[0]) }
-		for slices.ContainsFunc(l.States.Executions(), watches) {
+		watches := func(x stepfunctions.Execution) bool {
+			return x.Status == "RUNNING" && strings.Contains(x.Input, launching[0])
+		}
+		for slices.ContainsFunc(l.StepFunctions.Executions(), watches) {
 			time.Sleep(time.Second)
 		}
 		time.Sleep(time.Minute)

@@ -346,7 +346,7 @@ type seenFailures struct{ notices, functions, executions int }
 func (s *seenFailures) mentionDenial(l *life) bool {
 	notices, functions := l.Notices(), l.Functions.Failed()
 	var executions []string
-	for _, x := range l.States.Executions() {
+	for _, x := range l.StepFunctions.Executions() {
 		if x.Status != "SUCCEEDED" && x.Status != "RUNNING" {
 			executions = append(executions, x.Error+" "+x.Cause)
 		}
@@ -375,7 +375,7 @@ func (l *life) ends() (reported string, state map[string]string) {
 		fmt.Fprintln(&text, failed)
 	}
 	failures := map[string]int{}
-	for _, x := range l.States.Executions() {
+	for _, x := range l.StepFunctions.Executions() {
 		if x.Status != "SUCCEEDED" {
 			fmt.Fprintln(&text, x.Error, x.Cause)
 			failures[x.MachineName+" "+x.Status]++
@@ -408,7 +408,7 @@ func (l *life) ends() (reported string, state map[string]string) {
 // histories returns the failures in executions, also those that were handled.
 func (l *life) histories() string {
 	var text strings.Builder
-	for _, x := range l.States.Executions() {
+	for _, x := range l.StepFunctions.Executions() {
 		history, err := sfn.NewFromConfig(l.Config()).GetExecutionHistory(context.Background(), &sfn.GetExecutionHistoryInput{
 			ExecutionArn: &x.ARN, MaxResults: 1000,
 		})

@@ -64,7 +64,7 @@ func TestSecretsAreNotDisclosed(t *testing.T) {
 		require.NotContains(t, a.Log(), secret[:10], name)
 		require.NotContains(t, strings.Join(notices, "\n"), secret[:10], name)
 	}
-	for _, x := range a.States.Executions() {
+	for _, x := range a.StepFunctions.Executions() {
 		require.NotContains(t, x.Input+x.Output+x.Error+x.Cause, secret[:10])
 	}
 	plans, err := a.State().List(t.Context(), "plans/")

@@ -50,7 +50,7 @@ var upgradeLives = map[string]func(*life){
 		l.uploadWithoutEvent("  tags: {team: b}\n" + lives.Alarmed)
 		arn := l.StartUpgrade(events.Upgrade{Release: "r2"})
 		time.Sleep(time.Minute)
-		l.States.Stop(arn, "Stopped", "by an operator")
+		l.StepFunctions.Stop(arn, "Stopped", "by an operator")
 		l.SettleAll()
 		l.StartUpgrade(events.Upgrade{Release: "r2"})
 		l.StartUpgrade(events.Upgrade{Release: "r2"})
@@ -60,7 +60,7 @@ var upgradeLives = map[string]func(*life){
 		l.CreateOldCluster(lives.Alarmed)
 		l.Upload(names.ClusterSpec("demo"), strings.Replace(harness.Spec("demo", lives.Alarmed), "name: r1", "name: r2", 1))
 		l.WaitForStep(upgrade.StepControlPlane)
-		l.States.Stop(l.UpgradeRecord().Execution, "Stopped", "by an operator")
+		l.StepFunctions.Stop(l.UpgradeRecord().Execution, "Stopped", "by an operator")
 		l.SettleAll()
 		for range 2 {
 			time.Sleep(15 * time.Minute)

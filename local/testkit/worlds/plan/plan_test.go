@@ -232,9 +232,9 @@ func TestLeaseOfADeadHolderIsTaken(t *testing.T) {
 	ctx := context.Background()
 	dead, err := a.State().Lease(ctx, "demo")
 	require.NoError(t, err)
-	require.Equal(t, a.States.Executions()[0].ARN, dead.Execution)
-	a.States.StopAll("Aborted", "by an operator")
-	a.Until("it is over", func() bool { return a.States.Executions()[0].Status == "ABORTED" })
+	require.Equal(t, a.StepFunctions.Executions()[0].ARN, dead.Execution)
+	a.StepFunctions.StopAll("Aborted", "by an operator")
+	a.Until("it is over", func() bool { return a.StepFunctions.Executions()[0].Status == "ABORTED" })
 
 	a.Events.Decide(nil)
 	x := a.Converge("demo")

@@ -54,7 +54,7 @@ func TestSecretsAreNotDisclosed(t *testing.T) {
 	require.NotContains(t, bodies, "hunter")
 	require.Contains(t, bodies, "spec.pools[a].commands")
 	require.Contains(t, bodies, "spec.addons[coredns].configuration.token")
-	executions, err := json.Marshal(a.States.Executions())
+	executions, err := json.Marshal(a.StepFunctions.Executions())
 	require.NoError(t, err)
 	require.NotContains(t, string(executions), "hunter")
 	require.Contains(t, string(executions), "drover-converge")

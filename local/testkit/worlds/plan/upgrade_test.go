@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/events"
-	"github.com/drover-run/drover/local/aws/states"
+	"github.com/drover-run/drover/local/aws/stepfunctions"
 	"github.com/drover-run/drover/local/testkit/harness"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
@@ -50,8 +50,8 @@ func clusterLine(a *harness.Account) string {
 	}[strings.Contains(harness.ReleaseOf("1.36", "r2"), image)])
 }
 
-func upgrades(a *harness.Account) (all []states.Execution) {
-	for _, x := range a.States.Executions() {
+func upgrades(a *harness.Account) (all []stepfunctions.Execution) {
+	for _, x := range a.StepFunctions.Executions() {
 		if x.MachineName == "drover-upgrade" {
 			all = append(all, x)
 		}

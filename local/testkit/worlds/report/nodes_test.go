@@ -40,7 +40,7 @@ func TestVerdictNamesNodesThatDidNotJoin(t *testing.T) {
 	require.NotContains(t, s.Message, "i-2")
 	require.NotContains(t, s.Message, "i-3")
 	require.Equal(t, s.Message, "StackFailed: "+s.Condition(status.Converged).Message)
-	require.Contains(t, a.States.Executions()[0].Cause, "i-1")
+	require.Contains(t, a.StepFunctions.Executions()[0].Cause, "i-1")
 	require.Len(t, s.Nodes, 3)
 
 	a.OnResource(nil)

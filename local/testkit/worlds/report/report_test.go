@@ -11,7 +11,7 @@ import (
 
 	"github.com/drover-run/drover/events"
 	"github.com/drover-run/drover/local/aws/eventbridge"
-	"github.com/drover-run/drover/local/aws/states"
+	"github.com/drover-run/drover/local/aws/stepfunctions"
 	"github.com/drover-run/drover/local/engine/endpoint"
 	"github.com/drover-run/drover/local/engine/faults"
 	"github.com/drover-run/drover/local/engine/wire"
@@ -31,8 +31,8 @@ func at(a *harness.Account, function, action, suffix string, do func()) {
 }
 
 // converges are the executions of the converge machine, oldest first.
-func converges(a *harness.Account) []states.Execution {
-	return slices.DeleteFunc(a.States.Executions(), func(x states.Execution) bool { return x.MachineName != "drover-converge" })
+func converges(a *harness.Account) []stepfunctions.Execution {
+	return slices.DeleteFunc(a.StepFunctions.Executions(), func(x stepfunctions.Execution) bool { return x.MachineName != "drover-converge" })
 }
 
 // busy reports whether an execution left the cluster to another.
@@ -76,7 +76,7 @@ func TestNoUpdateIsLost(t *testing.T) {
 			s := a.Status("demo")
 			require.Equal(t, status.Ready, s.Phase, s.Message)
 			require.Equal(t, second, s.PlannedVersion)
-			for _, x := range a.States.Executions() {
+			for _, x := range a.StepFunctions.Executions() {
 				require.Equal(t, "SUCCEEDED", x.Status, x.Name)
 			}
 			if test.leaves {
@@ -129,9 +129,9 @@ func TestPlanThatAlwaysFailsEnds(t *testing.T) {
 	s := a.Status("demo")
 	require.Equal(t, status.Failed, s.Phase)
 	require.Contains(t, s.Message, "not allowed to tag:GetResources")
-	require.Equal(t, "FAILED", a.States.Executions()[0].Status)
-	require.Len(t, a.States.Executions(), 1)
-	require.LessOrEqual(t, a.States.Executions()[0].Transitions, 16)
+	require.Equal(t, "FAILED", a.StepFunctions.Executions()[0].Status)
+	require.Len(t, a.StepFunctions.Executions(), 1)
+	require.LessOrEqual(t, a.StepFunctions.Executions()[0].Transitions, 16)
 }
 
 func TestInvalidSpecDuringAConverge(t *testing.T) {

@@ -154,7 +154,7 @@ func TestChangesWhileTheFirstBatchWaits(t *testing.T) {
 		},
 		"the execution is stopped": {
 			func(l *life, arn string) {
-				l.States.Stop(arn, "Stopped", "by an operator")
+				l.StepFunctions.Stop(arn, "Stopped", "by an operator")
 				time.Sleep(time.Minute)
 			},
 			func(l *life) { l.RequirePhase(status.Failed) }, // until the next sweep

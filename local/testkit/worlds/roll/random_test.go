@@ -28,7 +28,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/drover-run/drover/local/aws/autoscaling"
-	"github.com/drover-run/drover/local/aws/states"
+	"github.com/drover-run/drover/local/aws/stepfunctions"
 	"github.com/drover-run/drover/local/engine/faults"
 	"github.com/drover-run/drover/local/testkit/harness"
 	"github.com/drover-run/drover/local/testkit/lives"
@@ -239,7 +239,7 @@ func (l *rolls) story() string {
 		story = append(story, fmt.Sprintf("node %s of %s, since %s: %s %s",
 			n.Instance, n.Pool, n.Since.Format("02 15:04:05"), n.State, n.Message))
 	}
-	for _, x := range l.States.Executions() {
+	for _, x := range l.StepFunctions.Executions() {
 		if x.Status == "RUNNING" {
 			story = append(story, fmt.Sprintf("%s runs since %s: %s", x.MachineName, x.Started.Format("02 15:04:05"), x.Input))
 		}
@@ -255,7 +255,7 @@ func (l *rolls) story() string {
 // unrest lists operations in flight and leftovers. Even after a rollback no node is cordoned, protected from an autoscaler or excluded from
 // load balancers. No process is suspended, and no instance waits at a hook.
 func (l *rolls) unrest() string {
-	if slices.ContainsFunc(l.States.Executions(), func(x states.Execution) bool { return x.Status == "RUNNING" }) || !l.Idle() {
+	if slices.ContainsFunc(l.StepFunctions.Executions(), func(x stepfunctions.Execution) bool { return x.Status == "RUNNING" }) || !l.Idle() {
 		return "executions run"
 	}
 	size := 0

@@ -39,7 +39,7 @@ func TestEventsThatComeTwice(t *testing.T) {
 	a.Events.Decide(func(harness.Event) harness.Fate { return harness.Twice })
 	a.Cluster("demo", "")
 	a.Cluster("demo", "  tags: {team: b}\n")
-	for _, x := range a.States.Executions() {
+	for _, x := range a.StepFunctions.Executions() {
 		require.Equal(t, "SUCCEEDED", x.Status)
 	}
 	mark := a.Calls.Mark()

@@ -158,7 +158,7 @@ func TestThrottledClusterIsRetried(t *testing.T) {
 	later(a, 16*time.Minute)
 	require.NoError(t, a.AuditNow())
 	require.Equal(t, 1, converges(a), "the execution itself retries")
-	a.States.StopAll("Stopped", "by an operator")
+	a.StepFunctions.StopAll("Stopped", "by an operator")
 	a.Settle()
 	audit(t, a)
 	require.Equal(t, 2, converges(a), "the audit retries after it was stopped")

@@ -56,7 +56,7 @@ func tags(a *harness.Account, stack string) map[string]string {
 
 // converges counts the executions of the converge machine.
 func converges(a *harness.Account) (n int) {
-	for _, x := range a.States.Executions() {
+	for _, x := range a.StepFunctions.Executions() {
 		if x.MachineName == "drover-converge" {
 			n++
 		}

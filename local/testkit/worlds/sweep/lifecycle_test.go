@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/local/aws/ec2"
-	"github.com/drover-run/drover/local/aws/states"
+	"github.com/drover-run/drover/local/aws/stepfunctions"
 	"github.com/drover-run/drover/local/engine/endpoint"
 	"github.com/drover-run/drover/local/engine/faults"
 	"github.com/drover-run/drover/local/engine/resource"
@@ -39,9 +39,9 @@ func instances(t *testing.T, a *harness.Account) map[string][]string {
 }
 
 // executionsOf returns the executions of a machine.
-func executionsOf(a *harness.Account, machine string) []states.Execution {
-	var found []states.Execution
-	for _, x := range a.States.Executions() {
+func executionsOf(a *harness.Account, machine string) []stepfunctions.Execution {
+	var found []stepfunctions.Execution
+	for _, x := range a.StepFunctions.Executions() {
 		if strings.HasSuffix(x.MachineARN, ":drover-"+machine) {
 			found = append(found, x)
 		}
@@ -128,7 +128,7 @@ func TestStoppedDrainAtAHookContinues(t *testing.T) {
 	before := len(executionsOf(a, "drain-node"))
 	require.NoError(t, a.SweepNow())
 	require.Len(t, executionsOf(a, "drain-node"), before, "an execution drains it")
-	a.States.StopAll("Aborted", "by an operator")
+	a.StepFunctions.StopAll("Aborted", "by an operator")
 	a.Settle()
 	a.Functions.Kill(nil)
 	require.NoError(t, a.SweepNow())
@@ -142,9 +142,9 @@ func TestNodeOfAStoppedDrainIsReleased(t *testing.T) {
 		machine := strings.Replace(a.Execution(a.Converge("demo")).MachineARN, "converge", "drain-node", 1)
 		a.Settle()
 		a.API("drover-demo").Down(time.Minute) // or the drain may be over before it is stopped
-		x, err := a.States.Start(t.Context(), a.Admin(), machine, "by-hand", `{"cluster":"demo","node":"n1"}`)
+		x, err := a.StepFunctions.Start(t.Context(), a.Admin(), machine, "by-hand", `{"cluster":"demo","node":"n1"}`)
 		require.NoError(t, err)
-		a.States.StopAll("Aborted", "by an operator")
+		a.StepFunctions.StopAll("Aborted", "by an operator")
 		a.Until("it is over", func() bool { return a.Execution(x).Status == "ABORTED" })
 		time.Sleep(2 * time.Minute)
 		for range 2 {
@@ -173,21 +173,21 @@ func TestNodeOfANewDrainIsNotRestored(t *testing.T) {
 			return n
 		}
 		for i := range 2 {
-			x, err := a.States.Start(t.Context(), a.Admin(), machine, fmt.Sprintf("by-hand-%d", i), `{"cluster":"demo","node":"n1"}`)
+			x, err := a.StepFunctions.Start(t.Context(), a.Admin(), machine, fmt.Sprintf("by-hand-%d", i), `{"cluster":"demo","node":"n1"}`)
 			require.NoError(t, err)
 			if i == 0 {
-				a.States.StopAll("Aborted", "by an operator")
+				a.StepFunctions.StopAll("Aborted", "by an operator")
 				a.Until("it is over", func() bool { return a.Execution(x).Status == "ABORTED" })
 			}
 		}
 		time.Sleep(2 * time.Minute)
 		require.NoError(t, a.SweepNow())
 		require.Zero(t, restored())
-		a.States.StopAll("Aborted", "by an operator")
+		a.StepFunctions.StopAll("Aborted", "by an operator")
 		time.Sleep(time.Minute)
 		require.NoError(t, a.SweepNow())
 		require.Equal(t, 2, restored(), "both drains left a node to release")
-		a.States.StopAll("Aborted", "by an operator")
+		a.StepFunctions.StopAll("Aborted", "by an operator")
 	})
 }
 
@@ -198,7 +198,7 @@ func TestRunningDrainIsKept(t *testing.T) {
 		a.Settle()
 		instance := a.Group("demo", "a").Instances[0].ID
 		a.API("drover-demo").Down(2 * time.Hour)
-		x, err := a.States.Start(t.Context(), a.Admin(), machine, "by-hand", fmt.Sprintf(`{"cluster":"demo","node":%q}`, instance))
+		x, err := a.StepFunctions.Start(t.Context(), a.Admin(), machine, "by-hand", fmt.Sprintf(`{"cluster":"demo","node":%q}`, instance))
 		require.NoError(t, err)
 		require.NoError(t, a.State().UpdateStatus(t.Context(), "demo", func(s *status.Status) {
 			s.SetNode(status.Node{Instance: instance, Pool: "a", State: status.NodeBlocked, Message: "two budgets"}, time.Now())
@@ -207,7 +207,7 @@ func TestRunningDrainIsKept(t *testing.T) {
 		require.Equal(t, "RUNNING", a.Execution(x).Status)
 		require.NoError(t, a.AuditNow())
 		require.Len(t, a.Status("demo").Nodes, 1)
-		a.States.StopAll("Aborted", "by an operator")
+		a.StepFunctions.StopAll("Aborted", "by an operator")
 	})
 }
 
@@ -323,10 +323,10 @@ func TestUnsignalledNode(t *testing.T) {
 					}
 					deaths.Add(1)
 					for _, x := range executionsOf(a, "join-node") {
-						a.States.Stop(x.ARN, "Aborted", "by an operator")
+						a.StepFunctions.Stop(x.ARN, "Aborted", "by an operator")
 					}
 					if more == "stopped" {
-						a.States.StopAll("Aborted", "by an operator")
+						a.StepFunctions.StopAll("Aborted", "by an operator")
 					}
 					return &wire.Error{Code: "AccessDenied", Message: "not now", Status: 403} // which the SDK does not try again
 				})

@@ -32,7 +32,7 @@ func TestExecutionEndedWithoutAReport(t *testing.T) {
 			})
 			a.Upload("clusters/demo.yaml", harness.Spec("demo", ""))
 			a.Until("the control plane is there", func() bool { return a.Idle() && a.Stacks("demo")["control-plane"] == "CREATE_COMPLETE" })
-			a.States.StopAll("Aborted", "by an operator")
+			a.StepFunctions.StopAll("Aborted", "by an operator")
 			a.Settle()
 			if eventLost {
 				require.Equal(t, status.Converging, a.Status("demo").Phase)
@@ -140,7 +140,7 @@ func TestExecutionStoppedInItsLastChange(t *testing.T) {
 			losing(a, "aws.cloudformation")
 			a.Upload("clusters/demo.yaml", harness.Spec("demo", fmt.Sprintf(pools, "4", order)))
 			a.Until("the pool is changed", func() bool { return a.Idle() && a.Stacks("demo")["pool-b"] == "UPDATE_COMPLETE" })
-			a.States.StopAll("Aborted", "by an operator")
+			a.StepFunctions.StopAll("Aborted", "by an operator")
 			a.Settle()
 			a.Events.Decide(nil)
 			require.Equal(t, status.ReasonExecutionEnded, a.Status("demo").Condition(status.Converged).Reason)

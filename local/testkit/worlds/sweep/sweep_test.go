@@ -226,10 +226,10 @@ func TestLostEventsOfSpecs(t *testing.T) {
 		losing(a, "aws.s3")
 		a.Upload("clusters/demo.yaml", harness.Spec("demo", ""))
 		require.NoError(t, a.SweepNow())
-		require.Empty(t, a.States.Executions())
+		require.Empty(t, a.StepFunctions.Executions())
 		a.Functions.Sweep.Now = func() time.Time { return time.Now().Add(2 * time.Minute) }
 		require.NoError(t, a.SweepNow())
-		require.Len(t, a.States.Executions(), 1)
+		require.Len(t, a.StepFunctions.Executions(), 1)
 		a.Settle()
 	})
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/drover-run/drover/local/aws/states"
+	"github.com/drover-run/drover/local/aws/stepfunctions"
 	"github.com/drover-run/drover/local/testkit/harness"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/status"
@@ -36,8 +36,8 @@ func following(t *testing.T, more string) *harness.Account {
 	return a
 }
 
-func machine(a *harness.Account, name string) (all []states.Execution) {
-	for _, x := range a.States.Executions() {
+func machine(a *harness.Account, name string) (all []stepfunctions.Execution) {
+	for _, x := range a.StepFunctions.Executions() {
 		if x.MachineName == names.Prefix+name {
 			all = append(all, x)
 		}
@@ -184,7 +184,7 @@ func TestUpgradeEndedWithoutAReport(t *testing.T) {
 	})
 	a.Upload("clusters/demo.yaml", strings.Replace(harness.Spec("demo", ""), "name: r1", "name: r2", 1))
 	a.Until("a step is being made", func() bool { return len(a.Events.Held()) > 0 })
-	a.States.StopAll("Aborted", "by an operator")
+	a.StepFunctions.StopAll("Aborted", "by an operator")
 	a.Events.Decide(nil)
 	for _, e := range a.Events.Held() {
 		a.Events.Deliver(e)

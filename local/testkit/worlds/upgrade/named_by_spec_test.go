@@ -62,7 +62,7 @@ func TestSpecNamesTheUpgradeInFlight(t *testing.T) {
 			arn := l.StartUpgrade(events.Upgrade{Release: "r2"})
 			l.WaitForStep(upgrade.StepControlPlane)
 			l.ChangeRelease("r2")
-			l.States.Stop(arn, "Aborted", "by an operator")
+			l.StepFunctions.Stop(arn, "Aborted", "by an operator")
 			l.SettleAll()
 			l.SweepForAnHour()
 			l.ConvergeAgain()

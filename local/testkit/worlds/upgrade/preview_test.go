@@ -138,7 +138,7 @@ func TestDryRunChangesNothing(t *testing.T) {
 		// During an upgrade, after it, and for a rollback.
 		l.StartUpgrade(events.Upgrade{Release: "r2"})
 		l.WaitForUpdate("pool-a")
-		l.States.Stop(l.UpgradeRecord().Execution, "Stopped", "by an operator")
+		l.StepFunctions.Stop(l.UpgradeRecord().Execution, "Stopped", "by an operator")
 		l.SettleAll()
 		l.Sweep()
 		l.SettleAll()

@@ -100,7 +100,7 @@ func TestUpgradeByHandWaitsForAnother(t *testing.T) {
 	})
 	t.Run("until its execution is stopped", func(t *testing.T) {
 		behind(t, func(l *life, arn string, goOn func()) {
-			l.States.Stop(arn, "Stopped", "by an operator")
+			l.StepFunctions.Stop(arn, "Stopped", "by an operator")
 			time.Sleep(20 * time.Minute)
 			_ = l.AuditNow()
 			goOn()

@@ -46,12 +46,12 @@ func TestUpgradeWithoutAReportIsReportedBySweep(t *testing.T) {
 		"it is stopped by hand": {upgrade.OriginCommand, func(l *life) func() {
 			l.WaitForStep(upgrade.StepControlPlane)
 			time.Sleep(time.Minute)
-			l.States.Stop(l.UpgradeRecord().Execution, "Stopped", "by an operator")
+			l.StepFunctions.Stop(l.UpgradeRecord().Execution, "Stopped", "by an operator")
 			return func() {}
 		}},
 		"one that the spec requested": {upgrade.OriginSpec, func(l *life) func() {
 			l.WaitForUpdate("pool-a")
-			l.States.Stop(l.UpgradeRecord().Execution, "Stopped", "by an operator")
+			l.StepFunctions.Stop(l.UpgradeRecord().Execution, "Stopped", "by an operator")
 			return func() {}
 		}},
 		"its time is over": {upgrade.OriginCommand, func(l *life) func() {
@@ -132,9 +132,9 @@ func TestUpgradeEndReportsObservedState(t *testing.T) {
 		})
 		l.StartUpgrade(events.Upgrade{Release: "r2"})
 		l.WaitForUpdate(names.ControlPlane)
-		for _, x := range l.States.Executions() {
+		for _, x := range l.StepFunctions.Executions() {
 			if x.Status == "RUNNING" {
-				l.States.Stop(x.ARN, "Stopped", "by an operator")
+				l.StepFunctions.Stop(x.ARN, "Stopped", "by an operator")
 			}
 		}
 		l.SettleAll()
@@ -183,7 +183,7 @@ func TestSpecDuringAStackUpdateAfterAnAbort(t *testing.T) {
 				l.CreateOldCluster(lives.Alarmed)
 				l.StartUpgrade(events.Upgrade{Release: "r2"})
 				l.WaitForUpdate(stack)
-				l.States.StopAll("Aborted", "by an operator")
+				l.StepFunctions.StopAll("Aborted", "by an operator")
 				time.Sleep(10 * time.Second)
 				l.Sweep()
 				time.Sleep(10 * time.Second)
@@ -209,12 +209,12 @@ func TestSpecDuringAStackUpdateAfterAnAbort(t *testing.T) {
 // records the cluster's new version.
 func TestControlPlaneUpdateAfterAnAbort(t *testing.T) {
 	for name, stop := range map[string]func(l *life, arn string){
-		"with all there is": func(l *life, _ string) { l.States.StopAll("Aborted", "by an operator") },
+		"with all there is": func(l *life, _ string) { l.StepFunctions.StopAll("Aborted", "by an operator") },
 		"with its converge": func(l *life, _ string) {
 			all := l.Executions("converge")
-			l.States.Stop(all[len(all)-1].ARN, "Aborted", "by an operator")
+			l.StepFunctions.Stop(all[len(all)-1].ARN, "Aborted", "by an operator")
 		},
-		"alone": func(l *life, arn string) { l.States.Stop(arn, "Aborted", "by an operator") },
+		"alone": func(l *life, arn string) { l.StepFunctions.Stop(arn, "Aborted", "by an operator") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			runWithFaults(t, func(l *life, _ *faults.Engine) {
@@ -254,7 +254,7 @@ func TestRollbackWaitsForTheControlPlaneUpdate(t *testing.T) {
 		l.CreateOldCluster(lives.Alarmed)
 		l.StartUpgrade(events.Upgrade{Release: "r2"})
 		l.WaitForUpdate(names.ControlPlane)
-		l.States.StopAll("Aborted", "by an operator")
+		l.StepFunctions.StopAll("Aborted", "by an operator")
 		time.Sleep(10 * time.Second)
 		l.Sweep()
 		time.Sleep(10 * time.Second)
@@ -366,7 +366,7 @@ func TestSweepRetriesTheReportOfAnUpgrade(t *testing.T) {
 		arn := l.StartUpgrade(events.Upgrade{Release: "r2"})
 		l.WaitForStep(upgrade.StepControlPlane)
 		time.Sleep(time.Minute)
-		l.States.Stop(arn, "Stopped", "by an operator")
+		l.StepFunctions.Stop(arn, "Stopped", "by an operator")
 		l.SettleAll()
 		works := l.Functions.Return("upgrade", nil, errors.New("it broke"))
 		l.Sweep()
@@ -420,7 +420,7 @@ func TestRecreatedClusterDuringAnUpgrade(t *testing.T) {
 				l.CreateOldCluster(lives.Alarmed + lives.Unprotected)
 				arn := l.StartUpgrade(events.Upgrade{Release: "r2"})
 				l.WaitForUpdate(stack)
-				l.States.Stop(arn, "Stopped", "by an operator")
+				l.StepFunctions.Stop(arn, "Stopped", "by an operator")
 				l.SettleAll()
 				l.Remove(names.ClusterSpec("demo"), "")
 				l.SettleAll()

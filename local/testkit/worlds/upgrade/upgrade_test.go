@@ -66,7 +66,7 @@ func stepNames(u *status.Upgrade) (all []string) {
 func (l *life) transitions(since int) map[string]int {
 	l.T.Helper()
 	count := map[string]int{}
-	for _, x := range l.States.Executions()[since:] {
+	for _, x := range l.StepFunctions.Executions()[since:] {
 		pages := sfn.NewGetExecutionHistoryPaginator(sfn.NewFromConfig(l.Config()), &sfn.GetExecutionHistoryInput{
 			ExecutionArn: &x.ARN, MaxResults: 1000,
 		})
@@ -95,7 +95,7 @@ func TestUpgradeCosts(t *testing.T) {
 		l.Upload(names.ClusterSpec("demo"), spec(more))
 		l.SettleAll()
 		l.RequirePhase(status.Ready)
-		before, began, mark := len(l.States.Executions()), time.Now(), l.Calls.Mark()
+		before, began, mark := len(l.StepFunctions.Executions()), time.Now(), l.Calls.Mark()
 		ranBefore, spentBefore := l.Functions.Ran()
 		arn := l.StartUpgrade(events.Upgrade{Release: "r2"})
 		l.over(arn)

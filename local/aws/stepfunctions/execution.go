@@ -1,4 +1,4 @@
-package states
+package stepfunctions
 
 // Running executions: the interpreter's host, with the events, metrics and logs that an execution produces.
 
@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/drover-run/drover/local/aws/iam"
-	"github.com/drover-run/drover/local/aws/states/asl"
+	"github.com/drover-run/drover/local/aws/stepfunctions/asl"
 	"github.com/drover-run/drover/local/engine/wire"
 )
 

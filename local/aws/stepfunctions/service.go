@@ -1,4 +1,4 @@
-package states
+package stepfunctions
 
 // The service, its machines and executions, and what it needs from other services.
 
@@ -14,7 +14,7 @@ import (
 
 	"github.com/drover-run/drover/local/aws/iam"
 	"github.com/drover-run/drover/local/aws/lambda"
-	"github.com/drover-run/drover/local/aws/states/asl"
+	"github.com/drover-run/drover/local/aws/stepfunctions/asl"
 	"github.com/drover-run/drover/local/engine/clock"
 	"github.com/drover-run/drover/local/engine/wire"
 )

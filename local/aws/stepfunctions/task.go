@@ -1,4 +1,4 @@
-package states
+package stepfunctions
 
 // Tasks: the service integrations.
 
@@ -15,7 +15,7 @@ import (
 
 	"github.com/drover-run/drover/local/aws/iam"
 	"github.com/drover-run/drover/local/aws/lambda"
-	"github.com/drover-run/drover/local/aws/states/asl"
+	"github.com/drover-run/drover/local/aws/stepfunctions/asl"
 	"github.com/drover-run/drover/local/engine/wire"
 )
 

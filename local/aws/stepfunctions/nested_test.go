@@ -1,4 +1,4 @@
-package states
+package stepfunctions
 
 import (
 	"encoding/json"

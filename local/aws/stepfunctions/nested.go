@@ -1,4 +1,4 @@
-package states
+package stepfunctions
 
 // Executions that a task starts, with or without waiting for their end.
 // https://docs.aws.amazon.com/step-functions/latest/dg/connect-stepfunctions.html
@@ -13,7 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/drover-run/drover/local/aws/iam"
-	"github.com/drover-run/drover/local/aws/states/asl"
+	"github.com/drover-run/drover/local/aws/stepfunctions/asl"
 )
 
 // startAndWait is the task that waits for the execution that it starts.

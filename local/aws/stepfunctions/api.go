@@ -1,4 +1,4 @@
-package states
+package stepfunctions
 
 // The API operations. https://docs.aws.amazon.com/step-functions/latest/apireference/API_Operations.html
 
@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/drover-run/drover/local/aws/states/asl"
+	"github.com/drover-run/drover/local/aws/stepfunctions/asl"
 	"github.com/drover-run/drover/local/engine/wire"
 )
 

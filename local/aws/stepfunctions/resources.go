@@ -1,4 +1,4 @@
-package states
+package stepfunctions
 
 // CloudFormation resource types.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-stepfunctions-statemachine.html

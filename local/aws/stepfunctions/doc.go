@@ -1,4 +1,4 @@
-// Package states simulates AWS Step Functions: standard workflows in JSONata. Package asl interprets them.
+// Package stepfunctions simulates AWS Step Functions: standard workflows in JSONata. Package asl interprets them.
 // https://docs.aws.amazon.com/step-functions/latest/dg/welcome.html
 //
 // It supports:
@@ -17,4 +17,4 @@
 //
 // Differences from AWS: tracing is stored, but no service receives traces. Finished executions remain until the account
 // ends. Deleting a machine does not wait for its executions.
-package states
+package stepfunctions

@@ -1,4 +1,4 @@
-package states
+package stepfunctions
 
 // Answers to waiting tasks. https://docs.aws.amazon.com/step-functions/latest/apireference/API_SendTaskSuccess.html
 
@@ -7,7 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 
-	"github.com/drover-run/drover/local/aws/states/asl"
+	"github.com/drover-run/drover/local/aws/stepfunctions/asl"
 	"github.com/drover-run/drover/local/engine/wire"
 )
 

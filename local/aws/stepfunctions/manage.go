@@ -1,4 +1,4 @@
-package states
+package stepfunctions
 
 // Creation, update and deletion of state machines, shared by the API and templates.
 
@@ -8,7 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/drover-run/drover/local/aws/iam"
-	"github.com/drover-run/drover/local/aws/states/asl"
+	"github.com/drover-run/drover/local/aws/stepfunctions/asl"
 	"github.com/drover-run/drover/local/engine/wire"
 )
 
