@@ -124,6 +124,7 @@ func TestDrain(t *testing.T) {
 		require.Equal(t, []string{cli.AccessEntry(cloud.Principal())}, slices.Compact(entries))
 	})
 	ok(t, "apply", clitest.Write(t, "demo.yaml", example(t, "clusters/demo.yaml")+cli.AccessLine(cloud.Principal())+"\n"), "--watch")
+	t.Run("kubeconfig", signIn)
 
 	requirePreview := func(t *testing.T, out string) {
 		t.Helper()
