@@ -48,28 +48,36 @@ func (a *callerSurvey) Survey(ctx context.Context, cluster string) (preflight.Su
 // explainDenied returns the error for a cluster that refused the caller. It contains the access entry that the caller needs,
 // ready to paste into the cluster's spec.
 func explainDenied(ctx context.Context, c *Cell, cluster string, cause error) (*accessDenied, error) {
-	identity, err := sts.NewFromConfig(c.cfg).GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
-	if err != nil {
-		return nil, fmt.Errorf("getting the caller's identity: %w", err)
-	}
-	parsed, err := arn.Parse(aws.ToString(identity.Arn))
+	principal, hint, caller, err := callerPrincipal(ctx, c.cfg)
 	if err != nil {
 		return nil, err
 	}
 	text := fmt.Sprintf("some checks are missing: cluster %s does not allow you to read its nodes, pods and disruption budgets (%v). "+
-		"You are %s. drover itself is not affected: it reads with its own roles.\n", cluster, cause, parsed)
-	principal, hint := PrincipalOf(parsed, func(role string) (string, error) {
-		out, err := iam.NewFromConfig(c.cfg).GetRole(ctx, &iam.GetRoleInput{RoleName: &role})
-		if err != nil {
-			return "", err
-		}
-		return aws.ToString(out.Role.Arn), nil
-	})
+		"You are %s. drover itself is not affected: it reads with its own roles.\n", cluster, cause, caller)
 	if principal == "" {
 		return &accessDenied{text + hint}, nil
 	}
 	text += "Add an access entry to its spec, upload the spec and try again; if the spec has your entry, add the policy to it:\n\n"
 	return &accessDenied{strings.TrimSuffix(text+AccessEntry(principal)+hint, "\n")}, nil
+}
+
+// callerPrincipal returns the IAM principal that an access entry must name for the caller, as PrincipalOf does, and the caller itself.
+func callerPrincipal(ctx context.Context, cfg aws.Config) (principal, hint string, caller arn.ARN, err error) {
+	identity, err := sts.NewFromConfig(cfg).GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
+	if err != nil {
+		return "", "", caller, explainIdentity(cfg, err)
+	}
+	if caller, err = arn.Parse(aws.ToString(identity.Arn)); err != nil {
+		return "", "", caller, err
+	}
+	principal, hint = PrincipalOf(caller, func(role string) (string, error) {
+		out, err := iam.NewFromConfig(cfg).GetRole(ctx, &iam.GetRoleInput{RoleName: &role})
+		if err != nil {
+			return "", err
+		}
+		return aws.ToString(out.Role.Arn), nil
+	})
+	return principal, hint, caller, nil
 }
 
 // PrincipalOf returns the IAM principal that an access entry must name for a caller. It is empty, with the reason as hint,

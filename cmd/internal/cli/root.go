@@ -15,6 +15,7 @@
 //   - the history: history.go merges uploads, executions (history_executions.go), stacks (history_stacks.go) and errors in
 //     logs.go; watch_execution.go prints it until an execution ends. events uses both.
 //   - previews: difference.go is the result of diff; upgrade_preview.go and roll_time.go are for dry runs.
+//   - the first spec: init.go asks, and init_spec.go writes.
 //   - kubectl: kubeconfig.go has kubeconfig and token.
 //   - output: display.go for terminals, output.go for machines (-o), exit_codes.go, completion.go.
 //
@@ -61,7 +62,7 @@ func Root() *cobra.Command {
 	}
 	ShowExitCodes(cmd)
 	cmd.AddCommand(
-		doctorCommand(), validateCommand(), renderCommand(), diffCommand(), applyCommand(), deleteCommand(), statusCommand(),
+		doctorCommand(), initCommand(), validateCommand(), renderCommand(), diffCommand(), applyCommand(), deleteCommand(), statusCommand(),
 		fleetCommand(), uiCommand(), versionsCommand(), releaseCommand(),
 		upgradeCommand(), drainCommand(), rollCommand(), convergeCommand(), rolloutCommand(), eventsCommand(), logsCommand(),
 		kubeconfigCommand(), tokenCommand(), localCommand(),

@@ -1,6 +1,8 @@
 package worlds
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -21,7 +23,7 @@ func TestRelease(t *testing.T) {
 	require.Equal(t, file+": valid\n", ok(t, "validate", file))
 	require.Equal(t, "release "+name+" can be used in us-east-1\n", ok(t, "release", "check", file))
 	for _, call := range cloud.Calls.Since(mark) {
-		require.False(t, call.Mutating, "%s %s", call.Service, call.Action)
+		require.False(t, call.Mutating && call.Caller == cloud.Principal(), "%s %s", call.Service, call.Action)
 	}
 
 	t.Run("new: the name has the date", func(t *testing.T) {
@@ -54,6 +56,7 @@ func TestRelease(t *testing.T) {
 		require.Contains(t, ok(t, "release", "new", "--kubernetes", "1.37", "--from", name),
 			"kube-proxy\"\n      version: \"v1.37.0-eksbuild.1\"")
 	})
+	t.Run("init writes a spec of what the account has", initialize)
 	t.Run("check finds what does not exist", func(t *testing.T) {
 		bad := clitest.Write(t, "1.36-9.yaml", example(t, "releases/1.36-1.yaml", "1.36-1", "1.36-9", "ami-d390dc44800d0e650",
 			"ami-0123456789abcdef0"))
@@ -63,4 +66,28 @@ func TestRelease(t *testing.T) {
 		require.Contains(t, out, "\nrelease 1.36-9 cannot be used in us-east-1\n")
 		require.Contains(t, fails(t, "release", "check", "examples/clusters/demo.yaml"), "Release")
 	})
+}
+
+// A first spec takes the release that was uploaded last, and zones that EKS accepts. It validates, and can be planned.
+func initialize(t *testing.T) {
+	ok(t, "apply", "examples/releases/1.36-1.yaml", "--watch")
+	file := filepath.Join(t.TempDir(), "first.yaml")
+	mark := cloud.Calls.Mark()
+	require.Contains(t, ok(t, "init", "first", "--out", file), "wrote "+file+". Next:")
+	for _, call := range cloud.Calls.Since(mark) {
+		require.False(t, call.Mutating && call.Caller == cloud.Principal(), "%s %s", call.Service, call.Action)
+	}
+	require.Equal(t, file+": valid\n", ok(t, "validate", file))
+	require.Contains(t, finds(t, "diff", file), "first would be created at release 1.36-1 (Kubernetes 1.36)")
+	spec, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Contains(t, string(spec), `zones: ["us-east-1a","us-east-1b","us-east-1c"]`)
+	require.Contains(t, string(spec), `principalARN: "`+cloud.Principal()+`"`)
+
+	require.Contains(t, ok(t, "init", "first", "--out", "-", "--instance-types", "m7g.large"), `architecture: "arm64"`)
+	require.Contains(t, fails(t, "init"), "the name of the cluster is missing: drover init CLUSTER")
+	require.Contains(t, fails(t, "init", "first", "--out", "-", "--subnets", "subnet-0a1b2c3d4e5f60711"), "--subnets needs --vpc")
+	require.Contains(t, fails(t, "init", "first", "--out", "-", "--vpc", "vpc-0a1b2c3d4e5f60718"),
+		"VPC vpc-0a1b2c3d4e5f60718 has 0 private subnets in zones that EKS accepts, and a cluster needs two, in two zones: "+
+			"name subnets with --subnets")
 }
