@@ -207,12 +207,15 @@ build/drover build/drover-local: build/%:
 	@echo "building $*"; go build $(if $(COMMIT),-buildvcs=auto) -ldflags '-s -w $(STAMP)' -o $(or $(OUT),$@) ./cmd/$*
 
 # The same app for the architecture of this machine: its functions must run here.
+# What specs may give to pods there: the roles and the boundary are yours to create.
+LOCAL_SETTINGS := {"workloadRoles":["arn:aws:iam::000000000000:role/workloads/*"],"workloadPolicies":["AmazonS3ReadOnlyAccess"],$\
+	"workloadBoundary":"arn:aws:iam::000000000000:policy/workloads"}
 .PHONY: synth-local
 synth-local: functions-$(HOST_ARCH)
 	@manifest=build/cdk.out/manifest.json; \
 	if [ ! -e $$manifest ] || [ -n "$$(find infra/*.go shared/names shared/fault go.mod build/functions/$(HOST_ARCH)/*/bootstrap -newer $$manifest)" ]; then \
 		echo "synthesizing the CDK app for the local account"; \
-		CDK_OUTDIR=build/cdk.out CDK_CONTEXT_JSON='{"architecture":"$(LAMBDA_ARCH)"}' go run ./infra; fi
+		CDK_OUTDIR=build/cdk.out CDK_CONTEXT_JSON='{"architecture":"$(LAMBDA_ARCH)","cellSettings":$(LOCAL_SETTINGS)}' go run ./infra; fi
 
 .PHONY: kubernetes kubernetes-clients
 kubernetes:

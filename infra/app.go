@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/jsii-runtime-go"
 
+	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/names"
 )
 
@@ -35,6 +36,8 @@ type options struct {
 // The context key "cellLimit" is how many clusters rollouts may work on at once: by default a tenth of the clusters, and at least three.
 //
 // The context key "accessRoles" (none by default) lists the IAM roles that specs may name in controlPlane.access: see access_roles.go.
+//
+// The context key "cellSettings" (none by default) is an object with what specs may give to pods: see api.CellSettings.
 func newApp(o options) (awscdk.App, error) {
 	context := map[string]any{
 		// Findings of the default rules are errors, not warnings.
@@ -63,6 +66,9 @@ func newApp(o options) (awscdk.App, error) {
 	if err != nil {
 		return nil, err
 	}
+	if code.settings, err = findCellSettings(app.Node().TryGetContext(jsii.String(api.CellSettingsContext))); err != nil {
+		return nil, err
+	}
 	accessRoles, err := findAccessRoles(app.Node().TryGetContext(jsii.String("accessRoles")))
 	if err != nil {
 		return nil, err
@@ -71,7 +77,7 @@ func newApp(o options) (awscdk.App, error) {
 	base := newStack(app, names.BaseStack, "drover: what outlives a removal of drover: buckets and the identities that clusters name")
 	newBuckets(base)
 	newBoundary(base)
-	newClusterRole(base, accessRoles)
+	newClusterRole(base, accessRoles, code.settings)
 
 	cell := newStack(app, names.CellStack, "drover: Kubernetes clusters on AWS from specs uploaded to S3")
 	cell.AddStackDependency(base, jsii.String("the functions use the buckets and roles of the base stack by name"))
@@ -153,6 +159,8 @@ type code struct {
 	relay string
 	// cellLimit is how many clusters rollouts may work on at once; 0 is the default of the function fleet.
 	cellLimit int
+	// settings are the settings of the cell: DROVER_CELL_SETTINGS of the functions that judge or plan specs.
+	settings api.CellSettings
 }
 
 // findCode checks that each function has been compiled for the architecture.

@@ -19,6 +19,7 @@ import (
 	"github.com/aws/constructs-go/constructs/v10"
 	"github.com/aws/jsii-runtime-go"
 
+	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/names"
 )
 
@@ -31,10 +32,11 @@ type clusterPolicy struct {
 	grants []grant
 }
 
-// newClusterRole declares the role. accessRoles are ARNs of the roles that specs may give access to clusters.
-func newClusterRole(scope constructs.Construct, accessRoles []string) {
+// newClusterRole declares the role. accessRoles are ARNs of the roles that specs may give access to clusters. settings are what specs may
+// give to pods.
+func newClusterRole(scope constructs.Construct, accessRoles []string, settings api.CellSettings) {
 	var policies []awsiam.IManagedPolicy
-	for _, p := range clusterPolicies(accessRoles) {
+	for _, p := range clusterPolicies(accessRoles, settings) {
 		policies = append(policies, awsiam.NewManagedPolicy(scope, jsii.String("ClusterRole"+constructID(p.name)), &awsiam.ManagedPolicyProps{
 			ManagedPolicyName: sub(roleName(clusterRole + "-" + p.name)),
 			Description:       jsii.String("drover: what CloudFormation may do with clusters: " + p.name),
@@ -52,8 +54,8 @@ func newClusterRole(scope constructs.Construct, accessRoles []string) {
 	})
 }
 
-func clusterPolicies(accessRoles []string) []clusterPolicy {
-	return []clusterPolicy{
+func clusterPolicies(accessRoles []string, settings api.CellSettings) []clusterPolicy {
+	policies := []clusterPolicy{
 		{name: "network", grants: networkGrants()},
 		{name: "tags", grants: tagGrants()},
 		{name: "cluster", grants: append(append([]grant{}, eksGrants...), keyGrants...)},
@@ -63,6 +65,10 @@ func clusterPolicies(accessRoles []string) []clusterPolicy {
 		{name: "access", grants: entryGrants(accessRoles)},
 		{name: "reads", grants: clusterReads},
 	}
+	if grants := workloadGrants(settings); grants != nil {
+		policies = append(policies, clusterPolicy{name: "workloads", grants: grants})
+	}
+	return policies
 }
 
 // Conditions that select the resources of clusters.

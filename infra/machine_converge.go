@@ -46,8 +46,10 @@ type stage struct {
 	comment      string
 	// timeout of one stack, from the change to the event of its end.
 	timeout awscdk.Duration
-	// groups means that the list contains lists, which are changed in sequence. A failed stack ends neither its group nor the round.
+	// groups means that the list contains lists, which are changed in sequence.
 	groups bool
+	// collects means that a failed stack does not end the others. Its result has the error.
+	collects bool
 }
 
 func convergeDefinition(parent constructs.Construct, f functions) awsstepfunctions.IChainable {
@@ -109,6 +111,7 @@ func convergeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 		"Gives drover's roles their permissions inside the cluster, before a node needs them.", false)
 	morePools := choice(scope, "Are there more pools?", "Pools of a higher order wait for those of a lower order. "+
 		"If a pool of a lower order failed, they do not change.")
+	addonsChanged := choice(scope, "Did the add-ons change?", "Nodes are not Ready without them. Pods would start without their identities.")
 	changed := choice(scope, "Did every stack succeed?", "The next plan verifies it. Failed stacks wait for the next execution.")
 	report := invoke(scope, f, functionTask{
 		name:     "Report",
@@ -173,7 +176,8 @@ func convergeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 	stages["network"].Next(stages["controlPlane"])
 	stages["controlPlane"].Next(prepare)
 	prepare.Next(stages["addons"])
-	stages["addons"].Next(stages["pools"])
+	stages["addons"].Next(addonsChanged)
+	addonsChanged.When(when("$exists($results[error])"), changed, nil).Otherwise(stages["pools"])
 	stages["pools"].Next(morePools)
 	morePools.When(when("$exists($plan.stages.pools[$group]) and $not($exists($results[error]))"), stages["pools"], nil).
 		Otherwise(stages["nodeAddons"])
@@ -246,11 +250,12 @@ func stageTable() []stage {
 			comment: "The EKS cluster, its roles and keys.",
 		},
 		{
-			list: "addons", only: names.Addons, title: "Change the add-ons", stack: "add-ons", timeout: minutes(60),
-			comment: "Add-ons that nodes need to become Ready.",
+			list: "addons", title: "Change the add-ons", stack: "add-ons", timeout: minutes(60), collects: true,
+			comment: "Add-ons that nodes need to become Ready, and the identities of pods.",
 		},
 		{
-			list: "pools", title: "Change the pools", stack: "pool", timeout: awscdk.Duration_Hours(jsii.Number(40)), groups: true,
+			list: "pools", title: "Change the pools", stack: "pool", timeout: awscdk.Duration_Hours(jsii.Number(40)),
+			groups: true, collects: true,
 			comment: "Pools of the same order change in parallel. A failed pool does not stop the others.",
 		},
 		{
@@ -289,7 +294,7 @@ func stageMap(scope constructs.Construct, f functions, s stage, plan, report aws
 	m.ItemProcessor(change, nil)
 	m.AddCatch(plan, &awsstepfunctions.CatchProps{Errors: jsii.Strings(supersededError), Assign: resetRounds()})
 	m.AddCatch(report, catchAll(failureOf("Change "+s.stack+" stack", "change", s.only)))
-	if s.groups {
+	if s.collects {
 		failed := awsstepfunctions.Succeed_Jsonata(scope, jsii.String("A "+s.stack+" stack failed"), &awsstepfunctions.SucceedJsonataProps{
 			Comment: jsii.String("The report names the stack."),
 		})

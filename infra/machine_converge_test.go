@@ -17,7 +17,8 @@ import (
 func TestConverge(t *testing.T) {
 	const (
 		begin = "Read the input > Plan > What is planned? > "
-		round = "Change the network > Change the control plane > Prepare the cluster > Change the add-ons > Change the pools > Are there " +
+		round = "Change the network > Change the control plane > Prepare the cluster > Change the add-ons > " +
+			"Did the add-ons change? > Change the pools > Are there " +
 			"more pools? > Change the node add-ons > Did every stack succeed? > "
 		again  = "Plan > What is planned? > "
 		report = "Report > Plan again? > "
@@ -35,7 +36,7 @@ func TestConverge(t *testing.T) {
 		reported map[string]any
 	}{
 		"a new cluster is created and planned again": {
-			script: good(), path: begin + round + again + report + "Done", status: asl.Succeeded, transitions: 34,
+			script: good(), path: begin + round + again + report + "Done", status: asl.Succeeded, transitions: 35,
 			reported: map[string]any{"error": "", "cause": ""},
 		},
 		"nothing differs": {
@@ -121,8 +122,13 @@ func TestConverge(t *testing.T) {
 		},
 		"an add-on fails": {
 			script: good().but("change addons", failedBy("StackFailed")).but("report", bad),
-			path:   begin + "Change the network > Change the control plane > Prepare the cluster > Change the add-ons > " + report + failed,
+			path: begin + "Change the network > Change the control plane > Prepare the cluster > Change the add-ons > " +
+				"Did the add-ons change? > Did every stack succeed? > " + report + failed,
 			status: asl.Failed,
+			reported: map[string]any{"error": "", "results": []any{
+				result("network"), result("control-plane"),
+				map[string]any{"stack": "addons", "again": false, "error": "StackFailed", "cause": "because", "state": "Change add-ons stack"},
+			}},
 		},
 		"one pool fails and stops no other stack": {
 			script: good().but("change pool-a", failedBy("StackFailed")).but("report", bad),

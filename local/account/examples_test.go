@@ -53,6 +53,10 @@ Resources:
   AccessRoles: {Type: "AWS::IAM::Policy", Properties: {PolicyName: accessRoles, Roles: [CLOUDFORMATION], PolicyDocument: {
     Version: "2012-10-17", Statement: [{Effect: Allow, Action: "iam:PassRole", Resource: [!GetAtt Admins.Arn, !GetAtt Developers.Arn],
     Condition: {StringEquals: {"iam:PassedToService": ec2.amazonaws.com}}}]}}}
+  Checkout: {Type: "AWS::IAM::Role", Properties: {RoleName: checkout, Path: /workloads/, AssumeRolePolicyDocument: {Version: "2012-10-17",
+    Statement: [{Effect: Allow, Principal: {Service: pods.eks.amazonaws.com}, Action: ["sts:AssumeRole", "sts:TagSession"]}]}}}
+  Workloads: {Type: "AWS::IAM::ManagedPolicy", Properties: {ManagedPolicyName: workloads, PolicyDocument: {
+    Version: "2012-10-17", Statement: [{Effect: Allow, Action: "s3:GetObject", Resource: "arn:aws:s3:::exports/*"}]}}}
 Outputs:
   Vpc: {Value: !Ref Vpc}
   Subnets: {Value: !Join [",", [!Ref A, !Ref B, !Ref C]]}

@@ -40,6 +40,8 @@ type Admitter struct {
 	State   State
 	Machine Machine
 	Now     func() time.Time
+	// Settings are what the cell allows. If they are nil, they are not checked.
+	Settings *api.CellSettings
 }
 
 // maxReads bounds how often a spec is read again because it changed while it was admitted.
@@ -78,7 +80,9 @@ func (a *Admitter) admitOnce(ctx context.Context, cluster string) (string, error
 	case err != nil:
 		return "", err
 	}
-	spec, errs := api.ReadCluster(key, object.Body, api.Options{Name: cluster, TemplateVersions: templates.Versions(), Now: a.Now()})
+	spec, errs := api.ReadCluster(key, object.Body, api.Options{
+		Name: cluster, TemplateVersions: templates.Versions(), Now: a.Now(), Cell: a.Settings,
+	})
 	if errs != nil {
 		return object.Version, a.reject(ctx, cluster, object.Version, status.ReasonSpecInvalid, errs.Error())
 	}

@@ -55,6 +55,9 @@ type ClusterSpec struct {
 	Pools []Pool `json:"pools,omitempty" rule:"unique=name"`
 	// Addons are the EKS add-ons. They are added to the release's. What is stated here takes precedence.
 	Addons []Addon `json:"addons,omitempty" rule:"unique=name"`
+	// PodIdentities give the pods of service accounts permissions in AWS. They need the add-on eks-pod-identity-agent. Each namespace and
+	// service account occurs once. Pods get a new role when they start.
+	PodIdentities []PodIdentity `json:"podIdentities,omitempty" rule:"maxItems=200"`
 	// Tags are set on every stack and resource of the cluster, in addition to drover's own. Name and tags that start with aws:, drover:,
 	// kubernetes.io/cluster/, kubernetes.io/role/ and k8s.io/cluster-autoscaler/ are reserved.
 	Tags map[string]string `json:"tags,omitempty" rule:"keys=tag-key;format=tag-value;maxItems=40"`

@@ -91,6 +91,13 @@ var formats = index(
 	// https://docs.aws.amazon.com/eks/latest/userguide/creating-access-entries.html
 	Format{Name: "principal-arn", Pattern: `^arn:aws(-[a-z]+)*:iam::[0-9]{12}:(role|user)/([\x21-\x7e]{1,510}/)?[A-Za-z0-9_+=,.@-]{1,64}$`,
 		Means: `the ARN of an IAM role or user, such as "arn:aws:iam::111122223333:role/admins"`, check: notDroversOwn},
+	Format{Name: "role-arn", Pattern: `^arn:aws(-[a-z]+)*:iam::[0-9]{12}:role/([\x21-\x7e]{1,510}/)?[A-Za-z0-9_+=,.@-]{1,64}$`,
+		Means: `the ARN of an IAM role, such as "arn:aws:iam::111122223333:role/workloads/checkout"`, check: notOwnRole},
+	Format{Name: "managed-policy", Pattern: `^([A-Za-z][A-Za-z0-9_-]*/)*[A-Za-z0-9_+=,.@-]{1,128}$`, MaxLength: 512,
+		Means: `the name of an AWS managed policy, such as "AmazonS3ReadOnlyAccess"`},
+	Format{Name: "namespace-name", Pattern: `^` + label + `$`, MaxLength: 63, Means: `the name of a namespace, such as "shop"`},
+	Format{Name: "service-account", Pattern: `^` + label + `(\.` + label + `)*$`, MaxLength: 253,
+		Means: "the name of a service account: lower case letters, digits, '-' and '.', starting and ending with a letter or digit"},
 	Format{Name: "group", Pattern: `^[A-Za-z0-9][A-Za-z0-9_.@:/*-]*$`, MaxLength: 63, Means: "a Kubernetes group", check: unreservedGroup},
 	Format{Name: "access-policy", Pattern: `^[A-Z][A-Za-z0-9]{1,127}$`, Means: `the name of an EKS access policy, such as ` +
 		`"AmazonEKSViewPolicy"`},
@@ -204,6 +211,16 @@ var droversRole = regexp.MustCompile(`:role/drover-[a-z]+(-[a-z]+)+-[0-9]{1,2}-(
 func notDroversOwn(arn string) []string {
 	if droversRole.MatchString(arn) {
 		return []string{"is a role of drover, which already has access"}
+	}
+	return nil
+}
+
+// ownRole matches the roles of drover's functions, and those that clusters' stacks create.
+var ownRole = regexp.MustCompile(`:role/drover[-/]`)
+
+func notOwnRole(arn string) []string {
+	if ownRole.MatchString(arn) {
+		return []string{"is a role of drover: name a role of your own"}
 	}
 	return nil
 }

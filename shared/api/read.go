@@ -28,7 +28,7 @@ func ReadRelease(file string, data []byte, o Options) (*Release, Errors) {
 
 // read reads a file of a kind, or copies it from the cache.
 func read[T any](known *filesRead[T], file string, data []byte, o Options, kind string, validate func(*T) field.ErrorList) (*T, Errors) {
-	of := fileRead{file, string(data), o.Name, strings.Join(o.TemplateVersions, " ")}
+	of := fileRead{file, string(data), o.Name, strings.Join(o.TemplateVersions, " "), o.Cell.key()}
 	if object := known.get(of); object != nil && o.Now.IsZero() {
 		return object, nil
 	}
@@ -44,7 +44,7 @@ func read[T any](known *filesRead[T], file string, data []byte, o Options, kind 
 }
 
 // fileRead is everything on which the result depends.
-type fileRead struct{ file, data, name, templateVersions string }
+type fileRead struct{ file, data, name, templateVersions, cell string }
 
 // filesRead caches the files that were read last and have no errors. The zero value is empty.
 type filesRead[T any] struct {

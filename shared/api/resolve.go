@@ -94,6 +94,7 @@ func setDefaults(c *Cluster) {
 		defer func(stated NATGateways) { c.Spec.Network.NATGateways = stated }(c.Spec.Network.NATGateways)
 	}
 	applyDefaults(reflect.ValueOf(c).Elem())
+	setIdentityDefaults(c.Spec.PodIdentities)
 }
 
 func applyDefaults(v reflect.Value) {

@@ -23,6 +23,8 @@ type Options struct {
 	TemplateVersions []string
 	// Now is the current time, with which a window that never opens again is an error. The zero time skips that check.
 	Now time.Time
+	// Cell has the settings of the cell. If it is nil, they are not checked.
+	Cell *CellSettings
 }
 
 // Validate returns the errors of a cluster's spec, as written or resolved.
@@ -79,6 +81,7 @@ func validateCluster(c *Cluster, o Options) field.ErrorList {
 		errs = append(errs, validatePoolZones(pool.Child("zones"), full.Spec.Pools[i].Zones, &full.Spec.Network)...)
 		errs = append(errs, validatePoolTags(pool.Child("tags"), full.Spec.Pools[i].Tags, c.Spec.Tags)...)
 	}
+	errs = append(errs, validatePodIdentities(spec.Child("podIdentities"), full.Spec.PodIdentities, o.Cell)...)
 	errs = append(errs, validateUpgrade(spec.Child("upgrade"), &full.Spec, o.Now)...)
 	errs = append(errs, validateTags(spec.Child("tags"), c.Spec.Tags)...)
 	return errs

@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
 
+	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/names"
 )
 
@@ -32,6 +33,8 @@ const (
 	LeftoversRole      = "DROVER_LEFTOVERS_ROLE_ARN"
 	// CellLimit is how many clusters rollouts may work on at once. Empty is a tenth of the clusters, and at least three.
 	CellLimit = "DROVER_CELL_LIMIT"
+	// CellSettings are what the platform team allows specs: api.CellSettings as JSON. Empty allows nothing.
+	CellSettings = "DROVER_CELL_SETTINGS"
 	// Relay is the code of relays that this version of drover has: render.RelayCode as text.
 	Relay = "DROVER_RELAY"
 	// TaskRoot is the folder of the function's package. Lambda sets it.
@@ -81,6 +84,17 @@ func (e Env) Count(name string) int {
 		os.Exit(1)
 	}
 	return n
+}
+
+// Cell returns the settings of the cell. If they are not valid, the process exits before it receives an event.
+func (e Env) Cell() *api.CellSettings {
+	settings, err := api.ParseCellSettings(e.Variables[CellSettings])
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", CellSettings, err)
+		os.Exit(1)
+	}
+	settings.Account = e.Must(Account)
+	return &settings
 }
 
 // Role returns the ARN of a function's role.

@@ -18,6 +18,8 @@ const (
 	ControlPlane = "control-plane"
 	// Addons holds the add-ons that nodes need before they can be Ready (CNI, kube-proxy, pod identity).
 	Addons = "addons"
+	// Identities holds the pod identity associations of the spec. It is changed with the add-ons that nodes need.
+	Identities = "identities"
 	// PoolPrefix starts the stack of each pool: pool-<name>.
 	PoolPrefix = "pool-"
 	// NodeAddons holds the add-ons that need nodes to run on. It is changed after the pools.
@@ -36,7 +38,7 @@ func Stack(cluster, stack string) string { return Prefix + cluster + "-" + stack
 // IsStack reports whether a name, without the cluster's prefix, is that of a cluster's stack.
 func IsStack(name string) bool {
 	switch name {
-	case Network, ControlPlane, Addons, NodeAddons:
+	case Network, ControlPlane, Addons, Identities, NodeAddons:
 		return true
 	}
 	pool, ok := strings.CutPrefix(name, PoolPrefix)
@@ -52,7 +54,7 @@ func SplitStack(stackName string) (cluster, stack string, ok bool) {
 	if cluster, pool, ok := strings.Cut(rest, "-"+PoolPrefix); ok {
 		return cluster, PoolPrefix + pool, cluster != "" && pool != ""
 	}
-	for _, stack := range []string{Network, ControlPlane, Addons, NodeAddons} {
+	for _, stack := range []string{Network, ControlPlane, Addons, Identities, NodeAddons} {
 		if cluster, ok := strings.CutSuffix(rest, "-"+stack); ok {
 			return cluster, stack, cluster != ""
 		}

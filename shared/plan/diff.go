@@ -54,6 +54,10 @@ func part(stack string, c *api.Cluster) map[string]string {
 		add("spec.controlPlane", c.Spec.ControlPlane)
 		add("spec.network.existing", c.Spec.Network.Existing)
 		add("spec.deletionProtection", c.Spec.DeletionProtection)
+	case stack == names.Identities:
+		for _, identity := range c.Spec.PodIdentities {
+			add("spec.podIdentities["+identity.Namespace+"/"+identity.ServiceAccount+"]", identity)
+		}
 	case stack == names.Addons || stack == names.NodeAddons:
 		for _, addon := range c.Spec.Addons {
 			if api.NodesNeed(addon.Name) == (stack == names.Addons) {

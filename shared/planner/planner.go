@@ -76,7 +76,9 @@ type Planner struct {
 	// Account is asked before the first creation of a cluster. It is nil in previews, which create nothing.
 	Account Account
 	Cell    render.Cell
-	Now     func() time.Time
+	// Settings are what the cell allows. They are nil in previews of the command line, which do not know them.
+	Settings *api.CellSettings
+	Now      func() time.Time
 	// Relay is the code of this version's relays. RelayFile reads it; only Persist needs it. Functions finds deployed relays.
 	Relay     render.RelayCode
 	Functions Functions

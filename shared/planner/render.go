@@ -63,7 +63,7 @@ func (p *Planner) render(ctx context.Context, w work, in Request, spec *api.Clus
 	}
 	w.desired = render.Cluster{
 		Cell: p.Cell, Resolved: w.resolved, RollAt: rollAt, Relay: p.relayCode(w.deployed), HadRelay: hadRelay(w.deployed),
-		Templates: w.templates,
+		Templates: w.templates, WorkloadBoundary: p.workloadBoundary(w.deployed),
 	}
 	if w.desired.RelayMissing, err = p.relayMissing(ctx, &w); err != nil {
 		return w, err
@@ -105,13 +105,14 @@ func (p *Planner) candidateStacks(ctx context.Context, in Request, spec *api.Clu
 	return stacks, nil
 }
 
-// expectedStacks lists the stacks that a spec requires, without rendering it. It lists both add-on stacks, as a release may use either.
+// expectedStacks lists the stacks that a spec requires, without rendering it. It lists both add-on stacks, as a release
+// may use either, and that of identities, which a spec may have had.
 func expectedStacks(spec *api.Cluster) []string {
 	var stacks []string
 	if spec.Spec.Network.Existing == nil {
 		stacks = append(stacks, names.Network)
 	}
-	stacks = append(stacks, names.ControlPlane, names.Addons, names.NodeAddons)
+	stacks = append(stacks, names.ControlPlane, names.Addons, names.Identities, names.NodeAddons)
 	for _, pool := range spec.Spec.Pools {
 		stacks = append(stacks, names.PoolStack(pool.Name))
 	}

@@ -9,7 +9,9 @@ import (
 	"github.com/drover-run/drover/shared/logging"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/render"
 	"github.com/drover-run/drover/shared/specs"
+	"github.com/drover-run/drover/shared/stack"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/upgrade"
 	"github.com/drover-run/drover/templates"
@@ -41,7 +43,20 @@ func (p *Planner) resolve(ctx context.Context, w *work, spec *api.Cluster) (api.
 	}
 	w.templates = upgrade.Templates(spec, next, d.Step, d.Keep, plan.TemplateVersions(w.deployed))
 	d.Keep.Apply(spec, w.resolved, d.Step, plan.Images(w.deployed), plan.AddonVersions(w.deployed, w.resolved.Spec.Addons))
-	return api.Validate(w.resolved, api.Options{Name: w.cluster, TemplateVersions: templates.Versions()}), nil
+	return api.Validate(w.resolved, p.validation(w)), nil
+}
+
+// validation returns the options with which the spec is validated.
+func (p *Planner) validation(w *work) api.Options {
+	return api.Options{Name: w.cluster, TemplateVersions: templates.Versions(), Cell: p.Settings}
+}
+
+// workloadBoundary returns the permissions boundary to render: the cell's or, where the settings are not known, that of the deployed stack.
+func (p *Planner) workloadBoundary(deployed map[string]stack.Deployed) string {
+	if p.Settings == nil {
+		return deployed[names.Identities].Parameters[render.WorkloadBoundary]
+	}
+	return p.Settings.WorkloadBoundary
 }
 
 // validateWanted validates the spec with the release and version that it names, if another release still applies.
@@ -56,7 +71,7 @@ func (p *Planner) validateWanted(ctx context.Context, w *work, spec *api.Cluster
 	}
 	resolved, errs := upgrade.Effective(spec, c.release, nil, upgrade.Step{KubernetesVersion: wants.KubernetesVersion})
 	if errs == nil {
-		errs = api.Validate(resolved, api.Options{Name: w.cluster, TemplateVersions: templates.Versions()})
+		errs = api.Validate(resolved, p.validation(w))
 	}
 	if errs != nil {
 		return errs, nil

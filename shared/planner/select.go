@@ -9,7 +9,6 @@ import (
 	"github.com/drover-run/drover/shared/specs"
 	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/store"
-	"github.com/drover-run/drover/templates"
 )
 
 // newestSpec reads the newest spec. It also returns the bytes, from which later errors get their line numbers.
@@ -33,7 +32,7 @@ func (p *Planner) newestSpec(ctx context.Context, w *work) (*api.Cluster, []byte
 func (p *Planner) decode(w *work, object store.Object) (*api.Cluster, []byte, error) {
 	key := names.ClusterSpec(w.cluster)
 	w.version, w.uploadedAt = object.Version, object.Modified
-	spec, errs := api.ReadCluster(key, object.Body, api.Options{Name: w.cluster, TemplateVersions: templates.Versions()})
+	spec, errs := api.ReadCluster(key, object.Body, p.validation(w))
 	if errs != nil {
 		return nil, nil, &Stop{status.ReasonSpecInvalid, errs.Error()}
 	}

@@ -133,6 +133,15 @@ func fullCluster() *api.Cluster {
 					"affinity": nil,
 				}},
 			},
+			PodIdentities: []api.PodIdentity{
+				{
+					Namespace: "shop", ServiceAccount: "checkout", RoleARN: "arn:aws:iam::111122223333:role/workloads/checkout",
+					TargetRoleARN: "arn:aws:iam::444455556666:role/orders",
+				},
+				{Namespace: "data", ServiceAccount: "export", Policies: []string{"AmazonS3ReadOnlyAccess", "service-role/AWSQuickSightListIAM"}},
+				{Namespace: "kube-system", ServiceAccount: "autoscaler", Preset: api.PresetClusterAutoscaler},
+				{Preset: api.PresetLoadBalancerController},
+			},
 			Tags:               map[string]string{"team": "platform", "cost-center": "4711"},
 			TemplateVersion:    "v1",
 			DeletionProtection: &on,
@@ -153,8 +162,11 @@ func resolve(t testing.TB, c *api.Cluster) Cluster {
 	t.Helper()
 	resolved, errs := api.Resolve(c, testRelease())
 	require.Empty(t, errs)
-	return Cluster{Cell: testCell(), Resolved: resolved, Relay: testRelay}
+	return Cluster{Cell: testCell(), Resolved: resolved, Relay: testRelay, WorkloadBoundary: testWorkloadBoundary}
 }
+
+// testWorkloadBoundary is the boundary of roles with policies of the spec.
+const testWorkloadBoundary = "arn:aws:iam::111122223333:policy/workloads"
 
 func render(t testing.TB, in Cluster) *Output {
 	t.Helper()

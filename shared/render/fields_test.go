@@ -22,7 +22,9 @@ var changes = []struct {
 	path   string
 	stacks []string
 }{
-	{`^metadata\.name$`, []string{names.Network, names.ControlPlane, names.Addons, "pool-workers", "pool-batch", names.NodeAddons}},
+	{`^metadata\.name$`, []string{
+		names.Network, names.ControlPlane, names.Addons, names.Identities, "pool-workers", "pool-batch", names.NodeAddons,
+	}},
 	{`^(apiVersion|kind|metadata\..*|spec\.release\.name|spec\.paused|spec\.fleet\..*|spec\.upgrade\..*|spec\.poolDefaults)$`, nil},
 	{`^spec\.kubernetesVersion$`, []string{names.ControlPlane}},
 	// The first two zones are those of a pool.
@@ -45,8 +47,13 @@ var changes = []struct {
 	{`^spec\.addons\[[012]\]\.`, []string{names.Addons}},
 	{`^spec\.addons\[[3-9]\]\.`, []string{names.NodeAddons}},
 	// One of the pools states another value.
-	{`^spec\.tags\.cost-center$`, []string{names.Network, names.ControlPlane, names.Addons, "pool-batch", names.NodeAddons}},
-	{`^spec\.tags`, []string{names.Network, names.ControlPlane, names.Addons, "pool-workers", "pool-batch", names.NodeAddons}},
+	{`^spec\.tags\.cost-center$`, []string{names.Network, names.ControlPlane, names.Addons, names.Identities, "pool-batch", names.NodeAddons}},
+	{`^spec\.tags`, []string{
+		names.Network, names.ControlPlane, names.Addons, names.Identities, "pool-workers", "pool-batch", names.NodeAddons,
+	}},
+	// An identity has one of these.
+	{`^spec\.podIdentities\[([123]\]\.roleARN|[01]\]\.preset)$`, []string{"refused"}},
+	{`^spec\.podIdentities\[`, []string{names.Identities}},
 	{`^spec\.templateVersion$`, []string{"refused"}},
 	{`^spec\.deletionProtection$`, []string{names.Network, names.ControlPlane}},
 }
@@ -75,6 +82,8 @@ var others = map[string]any{
 	"spec.pools[1].drain.timeout":          "3h",
 	"spec.pools[1].drain.podGracePeriod":   "11m",
 	"spec.pools[1].drain.loadBalancerWait": "91s",
+	"spec.podIdentities[2].preset":         api.PresetLoadBalancerController,
+	"spec.podIdentities[3].preset":         api.PresetClusterAutoscaler,
 	"spec.pools[0].files[0].mode":          "0600",
 	"spec.pools[0].files[1].mode":          "0600",
 }

@@ -40,6 +40,11 @@ var goldens = map[string]func(*api.Cluster, *api.Release, *Cell){
 	"cni-without-identity": func(_ *api.Cluster, r *api.Release, _ *Cell) {
 		r.Spec.Addons = []api.Addon{{Name: "vpc-cni", Version: "v1.21.1-eksbuild.1"}}
 	},
+	"pod-identities": func(c *api.Cluster, _ *api.Release, _ *Cell) {
+		c.Spec.PodIdentities = []api.PodIdentity{
+			{Namespace: "shop", ServiceAccount: "checkout", RoleARN: "arn:aws:iam::111122223333:role/workloads/checkout"},
+		}
+	},
 	"spot-only": func(c *api.Cluster, _ *api.Release, _ *Cell) { c.Spec.Pools[0].Spot = &api.Spot{} },
 	"one-node":  func(c *api.Cluster, _ *api.Release, _ *Cell) { c.Spec.Pools[0].MinSize, c.Spec.Pools[0].MaxSize = 1, 1 },
 	"plain-volume": func(c *api.Cluster, _ *api.Release, _ *Cell) {
@@ -115,7 +120,7 @@ func goldenInput(t testing.TB, change func(*api.Cluster, *api.Release, *Cell)) C
 	change(cluster, release, &cell)
 	resolved, errs := api.Resolve(cluster, release)
 	require.Empty(t, errs)
-	return Cluster{Cell: cell, Resolved: resolved, Relay: testRelay}
+	return Cluster{Cell: cell, Resolved: resolved, Relay: testRelay, WorkloadBoundary: testWorkloadBoundary}
 }
 
 // files returns the output as files: templates, node configurations by checksum, and the rest of each stack.

@@ -52,6 +52,7 @@ func TestPoolsHaveTheirTags(t *testing.T) {
 		"pool-workers":   {"team": "platform", "cost-center": "4712", "example.com/tier": "web"},
 		"pool-batch":     {"team": "platform", "cost-center": "4711"},
 		names.Network:    {"team": "platform", "cost-center": "4711"},
+		names.Identities: {"team": "platform", "cost-center": "4711"},
 		names.NodeAddons: {"team": "platform", "cost-center": "4711"},
 	} {
 		tags := stackOf(t, out, stack).Tags
@@ -106,7 +107,9 @@ func TestStacksAreInOrderOfChange(t *testing.T) {
 		require.Equal(t, names.Template(stack.Template), stack.TemplateKey)
 		require.True(t, slices.IsSortedFunc(stack.Parameters, func(a, b Parameter) int { return strings.Compare(a.Name, b.Name) }))
 	}
-	require.Equal(t, []string{names.Network, names.ControlPlane, names.Addons, "pool-workers", "pool-batch", names.NodeAddons}, order)
+	require.Equal(t, []string{
+		names.Network, names.ControlPlane, names.Addons, names.Identities, "pool-workers", "pool-batch", names.NodeAddons,
+	}, order)
 }
 
 func TestParametersUseEarlierStacks(t *testing.T) {

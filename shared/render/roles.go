@@ -3,7 +3,7 @@ package render
 import "github.com/drover-run/drover/shared/api"
 
 // Roles returns how many IAM roles the stacks of a resolved cluster create: those of the control plane and of the nodes, that of its relay,
-// and one for each add-on with an identity.
+// one for each add-on with an identity, and those of pod identities with policies or a preset.
 func Roles(cluster *api.Cluster) int {
 	roles := 2
 	if cluster.Spec.ControlPlane.Endpoint.NeedsRelay() {
@@ -14,6 +14,11 @@ func Roles(cluster *api.Cluster) int {
 			if _, found := podIdentities[a.Name]; found {
 				roles++
 			}
+		}
+	}
+	for _, identity := range cluster.Spec.PodIdentities {
+		if identity.RoleARN == "" {
+			roles++
 		}
 	}
 	return roles

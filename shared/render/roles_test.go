@@ -17,7 +17,7 @@ func TestRoles(t *testing.T) {
 		{Name: "vpc-cni", Version: "v1"}, {Name: "eks-pod-identity-agent", Version: "v1"}, {Name: "coredns", Version: "v1"},
 		{Name: "aws-ebs-csi-driver", Version: "v1"},
 	}
-	without.Spec.Addons = []api.Addon{{Name: "vpc-cni", Version: "v1"}}
+	without.Spec.Addons, without.Spec.PodIdentities = []api.Addon{{Name: "vpc-cni", Version: "v1"}}, nil
 	for name, cluster := range map[string]*api.Cluster{"full": fullCluster(), "relay": relay, "agent": agent, "no agent": without} {
 		t.Run(name, func(t *testing.T) {
 			in := resolve(t, cluster)

@@ -35,6 +35,9 @@ type Cluster struct {
 	RollAt map[string]time.Time
 	// Relay is the code of the cluster's relay. Only a cluster whose endpoint is not open to everyone has one.
 	Relay RelayCode
+	// WorkloadBoundary is the permissions boundary of roles with policies of the spec: see api.CellSettings. It is "" where the settings are
+	// not known, as in a preview.
+	WorkloadBoundary string
 	// Templates are the template versions of pools that differ from the cluster's, by pool: see upgrade.Templates.
 	Templates map[string]string
 }
@@ -57,7 +60,7 @@ type Output struct {
 
 // Stack is one rendered CloudFormation stack.
 type Stack struct {
-	// Name without the cluster's prefix: network, control-plane, addons, pool-<name>, node-addons.
+	// Name without the cluster's prefix: network, control-plane, addons, identities, pool-<name>, addons-on-nodes.
 	Name string
 	// StackName is the name in CloudFormation: drover-<cluster>-<name>.
 	StackName string

@@ -65,7 +65,9 @@ func (h *History) findDeleted(ctx context.Context) error {
 
 // stackNames returns the stacks that the cluster may have: those in its status and those of its spec.
 func (h *History) stackNames(ctx context.Context) ([]string, error) {
-	stacks := map[string]bool{names.Network: true, names.ControlPlane: true, names.Addons: true, names.NodeAddons: true}
+	stacks := map[string]bool{
+		names.Network: true, names.ControlPlane: true, names.Addons: true, names.Identities: true, names.NodeAddons: true,
+	}
 	recorded, err := h.c.State.Status(ctx, h.cluster)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return nil, err

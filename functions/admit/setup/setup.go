@@ -22,7 +22,7 @@ func New(cfg aws.Config, env lambdaruntime.Env) *handler.Handler {
 	state, specs := docs.State(notices.New(cfg, env)), docs.Specs()
 	admitter := &admission.Admitter{
 		Specs: specs, State: state, Machine: stepfunctions.New(sfn.NewFromConfig(cfg), env.Must(lambdaruntime.ConvergeARN)),
-		Now: time.Now,
+		Now: time.Now, Settings: env.Cell(),
 	}
 	return &handler.Handler{Admitter: admitter, Uploads: uploads.Uploads{State: state, Specs: specs}}
 }

@@ -56,6 +56,7 @@ func New(cfg aws.Config, env lambdaruntime.Env) *handler.Handler {
 			Networks: ec2.NewNetworks(cfg, env.Must(lambdaruntime.Account)), Capacity: ec2.New(cfg), EKS: eksClient,
 			Identities: iam.New(cfg), Functions: functions,
 		},
+		Settings: env.Cell(),
 		Cell: render.Cell{
 			Partition: env.Must(lambdaruntime.Partition), Region: cfg.Region,
 			Account: env.Must(lambdaruntime.Account), StateBucket: state.Name(),

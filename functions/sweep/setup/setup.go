@@ -39,7 +39,7 @@ func New(cfg aws.Config, env lambdaruntime.Env) *handler.Handler {
 	steps := sfn.NewFromConfig(cfg)
 	pools, eksClient := autoscaling.New(awsautoscaling.NewFromConfig(cfg)), eks.New(awseks.NewFromConfig(cfg))
 	machine := stepfunctions.New(steps, env.Must(lambdaruntime.ConvergeARN))
-	instances := ec2.New(cfg)
+	instances, settings := ec2.New(cfg), env.Cell()
 	functions, snapshot := lambda.New(cfg), cache.NewSnapshot(state, time.Now)
 	h := &handler.Handler{
 		State: state, Stacks: cloudformationClient, Groups: pools, EKS: eksClient, Snapshot: snapshot, Instances: instances,
@@ -51,7 +51,7 @@ func New(cfg aws.Config, env lambdaruntime.Env) *handler.Handler {
 		JoinNode:   stepfunctions.NewMachine(steps, env.Must(lambdaruntime.JoinARN)),
 		DrainNode:  stepfunctions.NewMachine(steps, env.Must(lambdaruntime.DrainARN)),
 		Resumer:    &waiter.Resumer{Tasks: machine, Stacks: cloudformationClient, Groups: pools, State: state},
-		Admit:      &admission.Admitter{Specs: specs, State: state, Machine: machine, Now: time.Now},
+		Admit:      &admission.Admitter{Specs: specs, State: state, Machine: machine, Now: time.Now, Settings: settings},
 		Releases:   &releases.Checker{Specs: specs, State: state, EKS: eksClient, Images: instances, Now: time.Now},
 		Parallel:   16,
 		// S3's events usually arrive within seconds.
@@ -63,7 +63,7 @@ func New(cfg aws.Config, env lambdaruntime.Env) *handler.Handler {
 	relayCode, _ := render.ParseRelayCode(env.Must(lambdaruntime.Relay))
 	h.Planner = &planner.Planner{
 		Specs: specCache, State: snapshot, Groups: pools, EKS: eksClient, Now: time.Now, Relay: relayCode,
-		Functions: functions,
+		Functions: functions, Settings: settings,
 		Cell: render.Cell{
 			Partition: env.Must(lambdaruntime.Partition), Region: cfg.Region,
 			Account: env.Must(lambdaruntime.Account), StateBucket: state.Name(),

@@ -59,7 +59,7 @@ func New(cfg aws.Config, env lambdaruntime.Env) *handler.Handler {
 		Nodes: clusters, Instances: ec2Client, Facts: facts,
 		Planner: &planner.Planner{
 			Specs: specs, State: state, Stacks: cloudformationClient, Groups: pools, EKS: eksClient, Now: time.Now, Relay: relayCode,
-			Functions: functions,
+			Functions: functions, Settings: env.Cell(),
 			Cell: render.Cell{
 				Partition: env.Must(lambdaruntime.Partition), Region: cfg.Region,
 				Account: env.Must(lambdaruntime.Account), StateBucket: state.Name(),

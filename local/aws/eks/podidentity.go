@@ -17,6 +17,8 @@ type PodIdentityAssociation struct {
 	Namespace          string            `json:"namespace"`
 	ServiceAccount     string            `json:"serviceAccount"`
 	RoleArn            string            `json:"roleArn"`
+	TargetRoleArn      string            `json:"targetRoleArn,omitempty"`
+	ExternalID         string            `json:"externalId,omitempty"`
 	AssociationARN     string            `json:"associationArn"`
 	AssociationID      string            `json:"associationId"`
 	Tags               map[string]string `json:"tags"`
@@ -39,9 +41,9 @@ func (a *PodIdentityAssociation) output() *PodIdentityOutput {
 
 // CreatePodIdentityAssociationInput of the API.
 type CreatePodIdentityAssociationInput struct {
-	ClusterName, Namespace, ServiceAccount, RoleArn, ClientRequestToken string
-	DisableSessionTags                                                  bool
-	Tags                                                                map[string]string
+	ClusterName, Namespace, ServiceAccount, RoleArn, TargetRoleArn, ClientRequestToken string
+	DisableSessionTags                                                                 bool
+	Tags                                                                               map[string]string
 }
 
 // CreatePodIdentityAssociation of the API.
@@ -106,8 +108,17 @@ func (s *Service) newPodIdentity(c *cluster, in CreatePodIdentityAssociationInpu
 		AssociationARN: s.arn(fmt.Sprintf("podidentityassociation/%s/%s", c.Name, id)), Tags: cloneTags(in.Tags), CreatedAt: now, ModifiedAt: now,
 		OwnerARN: owner, DisableSessionTags: in.DisableSessionTags,
 	}
+	a.setTarget(in.TargetRoleArn)
 	c.identities[id] = a
 	return a, nil
+}
+
+// setTarget sets the role that EKS assumes through the role of the association. Its trust policy may require the external ID.
+// https://docs.aws.amazon.com/eks/latest/APIReference/API_PodIdentityAssociation.html
+func (a *PodIdentityAssociation) setTarget(role string) {
+	if a.TargetRoleArn, a.ExternalID = role, ""; role != "" {
+		a.ExternalID = a.AssociationARN
+	}
 }
 
 // PodIdentityInput names an association.
@@ -145,6 +156,7 @@ func (s *Service) DescribePodIdentityAssociation(_ context.Context, caller iam.C
 type UpdatePodIdentityAssociationInput struct {
 	PodIdentityInput
 	RoleArn, ClientRequestToken string
+	TargetRoleArn               *string
 	DisableSessionTags          *bool
 }
 
@@ -167,6 +179,9 @@ func (s *Service) UpdatePodIdentityAssociation(_ context.Context, caller iam.Cal
 	}
 	if in.RoleArn != "" {
 		a.RoleArn = in.RoleArn
+	}
+	if in.TargetRoleArn != nil {
+		a.setTarget(*in.TargetRoleArn)
 	}
 	if in.DisableSessionTags != nil {
 		a.DisableSessionTags = *in.DisableSessionTags

@@ -106,6 +106,13 @@ func (s *Service) AssumeRoleForPodIdentity(ctx context.Context, caller iam.Calle
 	if err != nil {
 		return nil, authError("AccessDeniedException", "EKS does not have permissions to assume the associated role: %v", err)
 	}
+	if target := association.TargetRoleArn; target != "" {
+		keys := map[string]string{"sts:ExternalId": association.ExternalID, "sts:RoleSessionName": sessionName(c.Name, pod)}
+		assumed, credentials, err = s.config.Identities.AssumeRole(assumed, target, keys["sts:RoleSessionName"], time.Hour, keys, nil)
+		if err != nil {
+			return nil, authError("AccessDeniedException", "EKS does not have permissions to assume the target role: %v", err)
+		}
+	}
 	out.AssumedRoleUser.ARN, out.AssumedRoleUser.ID = assumed.ARN(), assumed.UserID()
 	out.Credentials.AccessKeyID, out.Credentials.SecretAccessKey = credentials.AccessKeyID, credentials.SecretAccessKey
 	out.Credentials.SessionToken, out.Credentials.Expiration = credentials.SessionToken, credentials.Expires

@@ -133,17 +133,17 @@ func (p podIdentityProvider) Schema() resource.Schema {
 	return resource.Schema{
 		Properties: map[string]resource.UpdateBehavior{
 			"ClusterName": resource.Replaces, "Namespace": resource.Replaces, "ServiceAccount": resource.Replaces,
-			"RoleArn": resource.InPlace, "DisableSessionTags": resource.InPlace, "Tags": resource.InPlace,
+			"RoleArn": resource.InPlace, "TargetRoleArn": resource.InPlace, "DisableSessionTags": resource.InPlace, "Tags": resource.InPlace,
 		},
 		Required:   []string{"ClusterName", "Namespace", "RoleArn", "ServiceAccount"},
-		Attributes: []string{"AssociationArn", "AssociationId"},
+		Attributes: []string{"AssociationArn", "AssociationId", "ExternalId"},
 	}
 }
 
 type podIdentityProperties struct {
-	ClusterName, Namespace, ServiceAccount, RoleArn string
-	DisableSessionTags                              bool
-	Tags                                            []resource.Tag
+	ClusterName, Namespace, ServiceAccount, RoleArn, TargetRoleArn string
+	DisableSessionTags                                             bool
+	Tags                                                           []resource.Tag
 }
 
 // splitAssociationARN returns the cluster and the ID of arn:…:podidentityassociation/<cluster>/<id>.
@@ -157,7 +157,9 @@ func splitAssociationARN(arn string) PodIdentityInput {
 
 func podIdentityResult(a *PodIdentityAssociation) resource.Result {
 	return resource.Result{
-		PhysicalID: a.AssociationARN, Attributes: map[string]any{"AssociationArn": a.AssociationARN, "AssociationId": a.AssociationID},
+		PhysicalID: a.AssociationARN, Attributes: map[string]any{
+			"AssociationArn": a.AssociationARN, "AssociationId": a.AssociationID, "ExternalId": a.ExternalID,
+		},
 	}
 }
 
@@ -168,7 +170,7 @@ func (p podIdentityProvider) Create(ctx context.Context, r resource.Request) (re
 	}
 	out, err := p.s.CreatePodIdentityAssociation(ctx, r.Caller, CreatePodIdentityAssociationInput{
 		ClusterName: in.ClusterName, Namespace: in.Namespace, ServiceAccount: in.ServiceAccount, RoleArn: in.RoleArn,
-		DisableSessionTags: in.DisableSessionTags, Tags: tagging.Merge(r.Tags, in.Tags),
+		TargetRoleArn: in.TargetRoleArn, DisableSessionTags: in.DisableSessionTags, Tags: tagging.Merge(r.Tags, in.Tags),
 	})
 	if err != nil {
 		return resource.Result{}, err
@@ -182,7 +184,8 @@ func (p podIdentityProvider) Update(ctx context.Context, r resource.Request) (re
 		return resource.Result{}, err
 	}
 	out, err := p.s.UpdatePodIdentityAssociation(ctx, r.Caller, UpdatePodIdentityAssociationInput{
-		PodIdentityInput: splitAssociationARN(r.PhysicalID), RoleArn: in.RoleArn, DisableSessionTags: &in.DisableSessionTags,
+		PodIdentityInput: splitAssociationARN(r.PhysicalID), RoleArn: in.RoleArn, TargetRoleArn: &in.TargetRoleArn,
+		DisableSessionTags: &in.DisableSessionTags,
 	})
 	if err != nil {
 		return resource.Result{}, err

@@ -49,6 +49,8 @@ type Identities interface {
 	VerifyPresigned(ctx context.Context, url, cluster string) (iam.Caller, error)
 	AssumeRoleAs(roleARN, sessionName, servicePrincipal string) (iam.Caller, iam.Credentials, error)
 	AssumeRoleForPod(roleARN, sessionName string, tags map[string]string) (iam.Caller, iam.Credentials, error)
+	AssumeRole(c iam.Caller, roleARN, sessionName string, duration time.Duration, context map[string]string, policy *iam.Policy) (
+		iam.Caller, iam.Credentials, error)
 	// LinkRole creates the service-linked role of a service, unless it exists.
 	LinkRole(name, principal, description string, authorize func(action, resource string, context map[string]string) error) error
 	RoleByARN(arn string) (iam.Role, error)

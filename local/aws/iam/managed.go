@@ -28,6 +28,9 @@ var awsManaged = map[string]string{
 		`"lambda:Get*","lambda:List*","logs:Describe*","logs:FilterLogEvents","logs:Get*","s3:Get*","s3:List*","scheduler:Get*",` +
 		`"scheduler:List*","servicequotas:Get*","servicequotas:List*","sns:Get*","sns:List*","sqs:Get*","sqs:List*","ssm:Describe*",` +
 		`"ssm:Get*","ssm:List*","states:Describe*","states:Get*","states:List*","tag:Get*"]}]}`,
+	// https://docs.aws.amazon.com/aws-managed-policy/latest/reference/AmazonS3ReadOnlyAccess.html
+	"AmazonS3ReadOnlyAccess": `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":["s3:Get*","s3:List*","s3:Describe*",` +
+		`"s3-object-lambda:Get*","s3-object-lambda:List*"],"Resource":"*"}]}`,
 	"AmazonEKSClusterPolicy":                  allowsNothing,
 	"AmazonEKSVPCResourceController":          allowsNothing,
 	"AmazonEKSWorkerNodePolicy":               podIdentity,

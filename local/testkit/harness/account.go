@@ -76,6 +76,8 @@ type Options struct {
 	// Decided reports whether the account has already shown what its test is about. Every later Idle and Until ends the goroutine of the
 	// test. It may be nil.
 	Decided func() bool
+	// Workloads gives the cell the settings of infra's tests (WorkloadSettings), and creates what they name.
+	Workloads bool
 	// Identities changes the synthesized roles before they are created.
 	Identities func(*iam.Definitions)
 	// OnAllow and OnDeny are iam.Service's.

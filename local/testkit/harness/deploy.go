@@ -67,14 +67,18 @@ func (a *Account) deploy() {
 		})
 	}
 	a.converge = machines["converge"]
-	a.Functions.deploy(map[string]string{
+	variables := map[string]string{
 		lambdaruntime.SpecsBucket: SpecsBucket, lambdaruntime.StateBucket: StateBucket, lambdaruntime.TopicARN: a.topic,
 		lambdaruntime.Account: ID, lambdaruntime.Partition: "aws",
 		lambdaruntime.ConvergeARN: machines["converge"], lambdaruntime.UpgradeARN: machines["upgrade"],
 		lambdaruntime.JoinARN: machines["join-node"], lambdaruntime.DrainARN: machines["drain-node"],
 		lambdaruntime.CloudFormationRole: RoleARN("cloudformation"), lambdaruntime.LeftoversRole: RoleARN("leftovers"),
 		lambdaruntime.Relay: relayCode.String(),
-	})
+	}
+	if a.options.Workloads {
+		variables[lambdaruntime.CellSettings] = WorkloadSettings
+	}
+	a.Functions.deploy(variables)
 }
 
 // KeyPolicy returns the properties of a key.
@@ -105,6 +109,9 @@ func (a *Account) identify(key string) {
 	a.t.Helper()
 	var written iam.Definitions
 	require.NoError(a.t, json.Unmarshal(a.golden("identities.json"), &written))
+	if a.options.Workloads {
+		a.addWorkloads(&written)
+	}
 	if a.options.Identities != nil {
 		a.options.Identities(&written)
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/drover-run/drover/events"
+	admitting "github.com/drover-run/drover/functions/admit/handler"
 	admit "github.com/drover-run/drover/functions/admit/setup"
 	change "github.com/drover-run/drover/functions/change/setup"
 	clean "github.com/drover-run/drover/functions/clean/setup"
@@ -66,6 +67,7 @@ type Functions struct {
 	Upgrade *upgrading.Handler
 	Fleet   *fleeting.Handler
 	Rollout *rolling.Handler
+	Admit   *admitting.Handler
 	// Concurrency throttles invocations above the account's limit.
 	Concurrency lambda.Concurrency
 	// Killed is the error that Step Functions receives from a killed function. The default is Lambda.ServiceException, which it retries.
@@ -103,9 +105,10 @@ func (f *Functions) deploy(variables map[string]string) {
 	if !f.account.options.Fleet {
 		f.Sweep.Cell = "" // it starts no function
 	}
+	f.Admit = admit.New(f.config("admit"), env)
 	changes := change.New(f.config("change"), env)
 	f.handlers = map[string]awslambda.Handler{
-		"admit":      wrap(logs, "admit", admit.New(f.config("admit"), env).Handle),
+		"admit":      wrap(logs, "admit", f.Admit.Handle),
 		"change":     wrap(logs, "change", changes.Handle),
 		"clean":      wrap(logs, "clean", clean.New(f.config("clean"), env).Handle),
 		"fleet":      wrap(logs, "fleet", f.Fleet.Handle),
