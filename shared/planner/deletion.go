@@ -77,7 +77,7 @@ func (p *Planner) PlanDeletion(ctx context.Context, cluster string) (d Deletion,
 // knownStacks lists, by name, the stacks of a cluster's status and the stacks of most clusters. The cluster may not have all of them. The
 // tag index finds the others.
 func knownStacks(s status.Status) []string {
-	stacks := append(recordedStacks(s), names.Network, names.ControlPlane, names.Addons, names.Identities, names.NodeAddons)
+	stacks := append(recordedStacks(s), names.Network, names.ControlPlane, names.Addons, names.NodeAddons)
 	slices.Sort(stacks)
 	return slices.Compact(stacks)
 }

@@ -106,13 +106,16 @@ func (p *Planner) candidateStacks(ctx context.Context, in Request, spec *api.Clu
 }
 
 // expectedStacks lists the stacks that a spec requires, without rendering it. It lists both add-on stacks, as a release
-// may use either, and that of identities, which a spec may have had.
+// may use either.
 func expectedStacks(spec *api.Cluster) []string {
 	var stacks []string
 	if spec.Spec.Network.Existing == nil {
 		stacks = append(stacks, names.Network)
 	}
-	stacks = append(stacks, names.ControlPlane, names.Addons, names.Identities, names.NodeAddons)
+	stacks = append(stacks, names.ControlPlane, names.Addons, names.NodeAddons)
+	if len(spec.Spec.PodIdentities) > 0 {
+		stacks = append(stacks, names.Identities)
+	}
 	for _, pool := range spec.Spec.Pools {
 		stacks = append(stacks, names.PoolStack(pool.Name))
 	}
