@@ -1,6 +1,6 @@
 package main
 
-// The settings of the cell: what specs may ask for beyond the permissions of clusters. They are one object of the CDK context. Without
+// The settings of the cell: what specs may use in addition to the permissions of clusters. They are one object of the CDK context. Without
 // them, no policy and no function has anything of them.
 
 import (

@@ -31,7 +31,7 @@ func TestCellSettings(t *testing.T) {
 	require.NoError(t, err)
 	const settings = `{"workloadRoles":["arn:aws:iam::111122223333:role/workloads/*"],"workloadPolicies":["AmazonS3ReadOnlyAccess"],` +
 		`"workloadBoundary":"arn:aws:iam::111122223333:policy/workloads"}`
-	t.Run("add nothing but one policy and one variable", func(t *testing.T) {
+	t.Run("add only one policy and one variable", func(t *testing.T) {
 		require.NotContains(t, identities(t).Policies, workloadsPolicy, "no settings")
 		got := map[string]bool{}
 		for id, r := range with.Resources {

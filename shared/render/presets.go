@@ -1,7 +1,7 @@
 package render
 
 // The policies of presets. They follow the policies of the controllers' own guides, and are limited to one cluster: by its groups, and by
-// the tag that the AWS Load Balancer Controller sets on what it creates. The permissions boundary of clusters allows no more.
+// the tag that the AWS Load Balancer Controller sets on what it creates. The permissions boundary of clusters has the same limits.
 
 import "github.com/drover-run/drover/shared/names"
 

@@ -155,7 +155,7 @@ func TestPodIdentitiesBeyondTheSettings(t *testing.T) {
 			require.Empty(t, associations(t, a))
 		})
 	}
-	t.Run("nothing is allowed by default", func(t *testing.T) {
+	t.Run("the default allows none", func(t *testing.T) {
 		a := start(t, harness.Options{})
 		s := upload(a, checkout)
 		require.Contains(t, s.Condition(status.SpecAccepted).Message, "podIdentities[0].roleARN: Forbidden: the cell allows no role: "+
