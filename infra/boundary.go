@@ -23,6 +23,13 @@ func newBoundary(scope constructs.Construct) {
 	})
 }
 
+const (
+	// efsTag is the tag that the EFS driver sets on access points.
+	// https://docs.aws.amazon.com/aws-managed-policy/latest/reference/AmazonEFSCSIDriverPolicy.html
+	efsTag         = "efs.csi.aws.com/cluster"
+	logGroupPrefix = "arn:${AWS::Partition}:logs:${AWS::Region}:${AWS::AccountId}:log-group:"
+)
+
 var boundaryGrants = []grant{
 	{
 		why: "The control plane (AmazonEKSClusterPolicy), nodes (AmazonEKSWorkerNodePolicy), the CNI (AmazonEKS_CNI_Policy) and the EBS driver " +
@@ -34,13 +41,14 @@ var boundaryGrants = []grant{
 			"ModifyNetworkInterfaceAttribute",
 			"CreateVolume", "CopyVolumes", "AttachVolume", "DetachVolume", "ModifyVolume", "DeleteVolume",
 			"CreateSnapshot", "DeleteSnapshot", "LockSnapshot", "EnableFastSnapshotRestores",
-			"CreateSecurityGroup", "DeleteSecurityGroup", "AuthorizeSecurityGroupIngress", "RevokeSecurityGroupIngress",
+			"GetSecurityGroupsForVpc", "CreateSecurityGroup", "DeleteSecurityGroup", "AuthorizeSecurityGroupIngress", "RevokeSecurityGroupIngress",
 		), "elasticloadbalancing:*", "autoscaling:Describe*", "kms:DescribeKey"),
 		resources: []string{"*"},
 	},
 	{
-		why:       "Only resources that belong to a cluster.",
-		actions:   append(ec2("ModifyInstanceAttribute", "CreateRoute", "DeleteRoute"), "autoscaling:UpdateAutoScalingGroup"),
+		why: "Only resources that belong to a cluster: also the groups that the Cluster Autoscaler scales.",
+		actions: append(ec2("ModifyInstanceAttribute", "CreateRoute", "DeleteRoute"), "autoscaling:UpdateAutoScalingGroup",
+			"autoscaling:SetDesiredCapacity", "autoscaling:TerminateInstanceInAutoScalingGroup"),
 		resources: []string{ec2ARN("instance"), ec2ARN("route-table"), groupsARN},
 		when:      ofCluster,
 	},
@@ -80,6 +88,42 @@ var boundaryGrants = []grant{
 		why:       "Relays write their logs.",
 		actions:   []string{"logs:CreateLogStream", "logs:PutLogEvents"},
 		resources: []string{relayLogsARN + ":*"},
+	},
+	{
+		why: "The EFS driver (AmazonEFSCSIDriverPolicy) reads file systems, and has access points with its tag.",
+		actions: []string{
+			"elasticfilesystem:DescribeAccessPoints", "elasticfilesystem:DescribeFileSystems", "elasticfilesystem:DescribeMountTargets",
+		},
+		resources: []string{"*"},
+	},
+	{
+		actions:   []string{"elasticfilesystem:CreateAccessPoint", "elasticfilesystem:TagResource"},
+		resources: []string{"*"},
+		when:      map[string]map[string]any{"Null": {"aws:RequestTag/" + efsTag: "false"}},
+	},
+	{
+		actions:   []string{"elasticfilesystem:DeleteAccessPoint"},
+		resources: []string{"*"},
+		when:      map[string]map[string]any{"Null": {"aws:ResourceTag/" + efsTag: "false"}},
+	},
+	{
+		why: "The CloudWatch agent (CloudWatchAgentServerPolicy, AWSXrayWriteOnlyAccess). Metrics and traces support no resource-level " +
+			"permissions for these actions.",
+		actions: []string{
+			"cloudwatch:PutMetricData", "logs:DescribeLogGroups", "xray:PutTraceSegments", "xray:PutTelemetryRecords", "xray:GetSamplingRules",
+			"xray:GetSamplingTargets", "xray:GetSamplingStatisticSummaries",
+		},
+		resources: []string{"*"},
+	},
+	{
+		why: "Its logs are in groups with the name of the cluster, and Application Signals has one of its own: " +
+			"https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/Container-Insights-view-metrics.html",
+		actions: []string{
+			"logs:CreateLogGroup", "logs:CreateLogStream", "logs:PutLogEvents", "logs:PutRetentionPolicy", "logs:DescribeLogStreams",
+		},
+		resources: []string{
+			logGroupPrefix + "/aws/containerinsights/" + names.Prefix + "*", logGroupPrefix + "/aws/application-signals/data:*",
+		},
 	},
 	{
 		why:       "The first load balancer of an account.",

@@ -22,6 +22,10 @@ var attachedPolicies = map[string]string{
 	"AmazonEC2ContainerRegistryPullOnly": "ecr:BatchGetImage",
 	"AmazonSSMManagedInstanceCore":       "ssmmessages:OpenControlChannel",
 	"AmazonEBSCSIDriverPolicyV2":         "ec2:CreateVolume",
+	// A release or a spec names these for add-ons.
+	"service-role/AmazonEFSCSIDriverPolicy": "elasticfilesystem:DescribeFileSystems",
+	"CloudWatchAgentServerPolicy":           "cloudwatch:PutMetricData",
+	"AWSXrayWriteOnlyAccess":                "xray:PutTraceSegments",
 }
 
 // Every role of every rendered template has the boundary and the path of clusters' roles. CloudFormation may create no other role.
@@ -109,6 +113,35 @@ func TestBoundedRole(t *testing.T) {
 		"completes no hook": {
 			"autoscaling:CompleteLifecycleAction",
 			"arn:aws:autoscaling:eu-central-1:111122223333:autoScalingGroup:1:autoScalingGroupName/drover-demo-pool-a", nil, false,
+		},
+		"scales a group of a cluster": {
+			"autoscaling:SetDesiredCapacity",
+			"arn:aws:autoscaling:eu-central-1:111122223333:autoScalingGroup:1:autoScalingGroupName/drover-demo-pool-a", ofCluster, true,
+		},
+		"scales no group of others": {
+			"autoscaling:SetDesiredCapacity", "arn:aws:autoscaling:eu-central-1:111122223333:autoScalingGroup:1:autoScalingGroupName/web",
+			ofCluster, false,
+		},
+		"scales no group without a cluster's tag": {
+			"autoscaling:TerminateInstanceInAutoScalingGroup",
+			"arn:aws:autoscaling:eu-central-1:111122223333:autoScalingGroup:1:autoScalingGroupName/drover-demo-pool-a", nil, false,
+		},
+		"makes an access point with the driver's tag": {
+			"elasticfilesystem:CreateAccessPoint", "arn:aws:elasticfilesystem:eu-central-1:111122223333:file-system/fs-1",
+			map[string]string{"aws:RequestTag/efs.csi.aws.com/cluster": "true"}, true,
+		},
+		"deletes none of others": {
+			"elasticfilesystem:DeleteAccessPoint", "arn:aws:elasticfilesystem:eu-central-1:111122223333:access-point/fsap-1", nil, false,
+		},
+		"deletes no file system": {
+			"elasticfilesystem:DeleteFileSystem", "arn:aws:elasticfilesystem:eu-central-1:111122223333:file-system/fs-1", nil, false,
+		},
+		"writes the logs of a cluster": {
+			"logs:PutLogEvents", "arn:aws:logs:eu-central-1:111122223333:log-group:/aws/containerinsights/drover-demo/performance:log-stream:x",
+			nil, true,
+		},
+		"writes no other logs": {
+			"logs:PutLogEvents", "arn:aws:logs:eu-central-1:111122223333:log-group:/aws/lambda/drover-plan:log-stream:x", nil, false,
 		},
 		"runs no instances":                {"ec2:RunInstances", ec2 + "instance/*", nil, false},
 		"terminates none":                  {"ec2:TerminateInstances", ec2 + "instance/i-1", ofCluster, false},

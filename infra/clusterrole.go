@@ -364,6 +364,9 @@ var identityGrants = []grant{
 			managedPolicyARN + "AmazonEC2ContainerRegistryPullOnly",
 			managedPolicyARN + "AmazonSSMManagedInstanceCore",
 			managedPolicyARN + "AmazonEBSCSIDriverPolicyV2",
+			managedPolicyARN + "service-role/AmazonEFSCSIDriverPolicy",
+			managedPolicyARN + "CloudWatchAgentServerPolicy",
+			managedPolicyARN + "AWSXrayWriteOnlyAccess",
 		}}}),
 	},
 	{

@@ -44,6 +44,7 @@ var awsManaged = map[string]string{
 	"AmazonEBSCSIDriverPolicyV2":              allowsNothing,
 	"service-role/AmazonEBSCSIDriverPolicyV2": allowsNothing,
 	"service-role/AmazonEFSCSIDriverPolicy":   allowsNothing,
+	"AWSXrayWriteOnlyAccess":                  allowsNothing,
 }
 
 // podIdentity is what the agent of pod identity calls with the role of its node. Kubelets make no calls here.
