@@ -137,6 +137,9 @@ func (s *schemas) value(t reflect.Type, rules api.Rules) (o object) {
 		return o
 	}
 	if o, ok := s.outputValue(t); ok {
+		if rules.Keys != nil {
+			o.set("propertyNames", ofFormat(rules.Keys))
+		}
 		return o
 	}
 	switch t.Kind() {

@@ -138,7 +138,7 @@ func TestAWSCommand(t *testing.T) {
 		"a notice":               {"sns publish --message hello --topic-arn " + topic, []string{"MessageId"}},
 		"parameters": {
 			"ssm get-parameter --name /aws/service/eks/optimized-ami/1.36/amazon-linux-2023/x86_64/standard/recommended/image_id",
-			[]string{"ami-d390dc44800d0e650"},
+			[]string{"ami-00000000000013601"},
 		},
 		"who one is":        {"sts get-caller-identity", []string{ID, "user/admin"}},
 		"a role":            {"iam get-role --role-name drover-us-east-1-plan", []string{"AssumeRolePolicyDocument"}},

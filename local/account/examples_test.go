@@ -104,7 +104,7 @@ func example(t *testing.T, name string, outputs map[string]string) object {
 		addons[0].(object)["version"], addons[1].(object)["version"] = "v1.21.1-eksbuild.1", "v0.8.1-eksbuild.1"
 		general := spec["pools"].([]any)[0].(object)
 		general["volumes"].([]any)[0].(object)["snapshotID"] = cloud.EC2.AddSnapshot(20, true)
-		general["imageID"] = "ami-d390dc44800d0e650"
+		general["imageID"] = "ami-00000000000013601"
 		general["rollAt"] = time.Now().Add(48 * time.Hour).UTC().Format(time.RFC3339)
 		general["drain"].(object)["loadBalancerWait"] = "1s"
 		upgrade := spec["upgrade"].(object)

@@ -94,7 +94,7 @@ func TestFailedPool(t *testing.T) {
 	queue := subscribeQueue(t)
 	good, absent, image := pool("good", 1), pool("absent", 1), pool("image", 1)
 	absent["imageID"] = noImage
-	image["imageID"] = "ami-efb3611f1638e1f1b" // of arm64
+	image["imageID"] = "ami-00000000000013602" // of arm64
 	// The checks before the first creation would find both images. They do not run for a cluster that exists.
 	cloud.ready(t, name, cloud.upload(t, name, text(t, specOf(name))))
 	s := cloud.rest(t, name, cloud.upload(t, name, text(t, specOf(name, absent, good, image))))

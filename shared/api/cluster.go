@@ -208,7 +208,9 @@ type Pool struct {
 	// Spot adds spot instances. Auto Scaling replaces those that EC2 is likely to interrupt, and drover drains their nodes. Default:
 	// on-demand only.
 	Spot *Spot `json:"spot,omitempty"`
-	// ImageID is the AMI. Default: the release's for the architecture.
+	// Image is the operating system of the nodes. The release has one AMI for each family, variant and architecture.
+	Image Image `json:"image,omitempty"`
+	// ImageID is the AMI: one of the family and variant of image. Default: the release's.
 	ImageID string `json:"imageID,omitempty" rule:"format=ami-id"`
 	// RootVolume is the root disk.
 	RootVolume RootVolume `json:"rootVolume,omitempty"`

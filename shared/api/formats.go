@@ -84,7 +84,9 @@ var formats = index(
 	// The first letter is the root disk's. https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/device_naming.html
 	Format{Name: "device", Pattern: `^/dev/(xvd|sd)[b-z]$`, Means: `the name of a device, from "/dev/xvdb" to "/dev/xvdz"; the root disk is ` +
 		`"/dev/xvda"`},
-	Format{Name: "architecture", Pattern: `^(amd64|arm64)$`, Means: "amd64 or arm64"},
+	Format{Name: "image-key", Pattern: `^((amd64|arm64)(-nvidia)?|amd64-neuron|bottlerocket-(amd64|arm64)(-nvidia)?(-fips)?)$`,
+		Means: `a kind of image, such as "amd64", "arm64-nvidia", "amd64-neuron" or "bottlerocket-arm64-fips"`},
+	Format{Name: "region", Pattern: `^[a-z]{2,4}(-[a-z]+)+-[0-9]{1,2}$`, Means: `a region, such as "us-east-1"`},
 	Format{Name: "kms-key-arn", Pattern: `^arn:aws(-[a-z]+)*:kms:[a-z0-9-]+:[0-9]{12}:key/[A-Za-z0-9-]{1,128}$`,
 		Means: `the ARN of a KMS key (not of an alias), such as "arn:aws:kms:us-east-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"`},
 	// EKS accepts no STS session ARN, only the role behind it.

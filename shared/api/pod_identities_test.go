@@ -102,7 +102,7 @@ func TestPresetAccounts(t *testing.T) {
 	require.Empty(t, spec.Spec.PodIdentities[0].Namespace, "reading fills in no defaults")
 	resolved, errs := api.Resolve(spec, &api.Release{
 		Metadata: api.Metadata{Name: spec.Spec.Release.Name}, Spec: api.ReleaseSpec{KubernetesVersion: "1.36", TemplateVersion: "v1",
-			Images: map[api.Architecture]string{api.AMD64: "ami-0123456789abcdef0", api.ARM64: "ami-0123456789abcdef0"}},
+			Images: map[string]string{"amd64": "ami-0123456789abcdef0", "arm64": "ami-0123456789abcdef0"}},
 	})
 	require.Empty(t, errs)
 	require.Equal(t, []api.PodIdentity{

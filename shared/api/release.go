@@ -19,10 +19,21 @@ type ReleaseSpec struct {
 	// UpgradeFrom is the oldest Kubernetes version from which a cluster may be upgraded to this release: its own, or up to three minor
 	// versions older. The control plane is upgraded one version at a time; nodes skip those between. Default: one older than its own.
 	UpgradeFrom string `json:"upgradeFrom,omitempty" rule:"format=kubernetes-version"`
-	// Images are the node AMIs by architecture.
-	Images map[Architecture]string `json:"images" rule:"keys=architecture;format=ami-id;minItems=1"`
+	// Images are the node AMIs by kind: amd64 and arm64 are AL2023 in the variant Standard. Others are named by family, architecture and
+	// variant, such as amd64-nvidia, amd64-neuron, bottlerocket-arm64 and bottlerocket-amd64-nvidia-fips. Clusters can use only pools whose
+	// kind is here.
+	Images map[string]string `json:"images" rule:"keys=image-key;format=ami-id;minItems=1"`
+	// Regions have AMIs of their own, because AMI ids differ from region to region. In a region that is here, its images take precedence over
+	// images, key by key.
+	Regions map[string]ReleaseRegion `json:"regions,omitempty" rule:"keys=region"`
 	// Addons with their versions; every cluster of the release has them.
 	Addons []Addon `json:"addons,omitempty" rule:"unique=name"`
 	// TemplateVersion is the set of templates, such as v1.
 	TemplateVersion string `json:"templateVersion" rule:"format=template-version"`
+}
+
+// ReleaseRegion is what a release has for one region.
+type ReleaseRegion struct {
+	// Images are the node AMIs of the region by kind, as in spec.images.
+	Images map[string]string `json:"images" rule:"keys=image-key;format=ami-id;minItems=1"`
 }

@@ -36,8 +36,8 @@ func Resolve(c *Cluster, r *Release) (*Cluster, Errors) {
 	setDefaults(out)
 	for i := range spec.Pools {
 		pool := &spec.Pools[i]
-		if fill(&pool.ImageID, r.Spec.Images[pool.Architecture]); pool.ImageID == "" {
-			lacks(path.Child("pools").Index(i).Child("imageID"), fmt.Sprintf("image for %s", pool.Architecture))
+		if fill(&pool.ImageID, r.Spec.Images[pool.ImageKey()]); pool.ImageID == "" {
+			errs = append(errs, field.Required(path.Child("pools").Index(i).Child("imageID"), noImage(r.Metadata.Name, pool.ImageKey())))
 		}
 	}
 	own := spec.Addons

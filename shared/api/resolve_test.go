@@ -25,6 +25,7 @@ func TestResolveFillsInDefaults(t *testing.T) {
 		},
 		Pools: []api.Pool{{
 			Name: "workers", InstanceTypes: []string{"m7i.large"}, Architecture: api.AMD64, MinSize: 1, MaxSize: 3,
+			Image:            api.Image{Family: api.AL2023, Variant: api.VariantStandard},
 			ImageID:          "ami-0123456789abcdef0",
 			RootVolume:       api.RootVolume{SizeGiB: 50, Type: "gp3", Encrypted: &yes},
 			Files:            []api.File{{Path: "/a", Mode: "0644", Content: "b"}},
@@ -93,8 +94,9 @@ func TestResolve(t *testing.T) {
 			},
 		},
 		"a release without images for an architecture": {
-			spec:   append(pool("architecture: arm64"), "m7i.large", "m7g.large"),
-			errors: []string{`spec.pools[0].imageID: Required value: the release 1.36-1 has no image for arm64 either`},
+			spec: append(pool("architecture: arm64"), "m7i.large", "m7g.large"),
+			errors: []string{`spec.pools[0].imageID: Required value: the release 1.36-1 has no image arm64 either: ` +
+				"add it to spec.images of the release (`drover release new --images arm64` prints one), or state imageID"},
 		},
 		"an add-on without a version": {
 			spec:   pairs{"  tags: {}", "  addons: [{name: coredns}, {name: own}]"},

@@ -229,8 +229,11 @@ func validateMap(path *field.Path, v reflect.Value, rules Rules) (errs field.Err
 		if rules.Keys != nil {
 			errs = append(errs, validateString(here, key.String(), Rules{Format: rules.Keys})...)
 		}
-		if item := v.MapIndex(key); item.Kind() == reflect.String {
+		switch item := v.MapIndex(key); item.Kind() {
+		case reflect.String:
 			errs = append(errs, validateString(here, item.String(), rules)...)
+		case reflect.Struct:
+			errs = append(errs, validateFields(here, item, Rules{}, nil)...)
 		}
 	}
 	return errs

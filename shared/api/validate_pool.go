@@ -32,6 +32,8 @@ func validatePool(path *field.Path, p *Pool) (errs field.ErrorList) {
 				p.Architecture)))
 		}
 	}
+	errs = append(errs, validateImage(path, p)...)
+	errs = append(errs, validateBottlerocket(path, p)...)
 	errs = append(errs, validateVolume(path.Child("rootVolume"), &p.RootVolume)...)
 	errs = append(errs, validateVolumes(path.Child("volumes"), p.Volumes)...)
 	errs = append(errs, validateLabels(path.Child("labels"), p.Labels)...)

@@ -227,7 +227,7 @@ func TestReadReportsAllErrors(t *testing.T) {
 		`demo.yaml:15: spec.pools[0].minSize: Invalid value: "one": must be a whole number`,
 		`demo.yaml:16: spec.pools[0].maxSize: Invalid value: 0: must be greater than or equal to 1`,
 		`demo.yaml:17: spec.pools[0].size: Forbidden: unknown field: the fields here are name, instanceTypes, architecture, minSize, ` +
-			`maxSize, zones, spot, imageID, rootVolume, volumes, labels, tags, taints, maxPods, metadataHopLimit, detailedMonitoring, ` +
+			`maxSize, zones, spot, image, imageID, rootVolume, volumes, labels, tags, taints, maxPods, metadataHopLimit, detailedMonitoring, ` +
 			`kubelet, kubeletFlags, files, commands, drain, update, rollAt, readiness`,
 	}, lines(errs))
 }
@@ -242,7 +242,8 @@ func TestValidateRelease(t *testing.T) {
 		"no images": {pairs{"    amd64: ami-0123456789abcdef0\n", "", "images:", "images: {}"}, []string{`r.yaml:7: ` +
 			`spec.images: Too few: 0: must have at least 1 item`}},
 		"images misspelt": {pairs{"amd64: ami-0123456789abcdef0", "x86_64: latest"}, []string{`r.yaml:8: ` +
-			`spec.images[x86_64]: Invalid value: "x86_64": must be amd64 or arm64`, `r.yaml:8: spec.images[x86_64]: Invalid value: "latest": ` +
+			`spec.images[x86_64]: Invalid value: "x86_64": must be a kind of image, such as "amd64", "arm64-nvidia", "amd64-neuron" or ` +
+			`"bottlerocket-arm64-fips"`, `r.yaml:8: spec.images[x86_64]: Invalid value: "latest": ` +
 			`must be an AMI id, such as "ami-0123456789abcdef0"`}},
 		"an add-on without a version": {pairs{"      version: v1.13.2-eksbuild.1\n", ""}, []string{`r.yaml:13: spec.addons[1].version: ` +
 			`Required value: a release states the versions of its add-ons`}},

@@ -55,14 +55,10 @@ func (r *report) listing(c *api.Cluster) string {
 		}
 	case Images:
 		what = "an image"
-		// https://docs.aws.amazon.com/eks/latest/userguide/retrieve-ami-id.html
 		for _, p := range c.Spec.Pools {
-			architecture := "x86_64"
-			if p.Architecture == api.ARM64 {
-				architecture = "arm64"
-			}
-			commands = append(commands, fmt.Sprintf("aws ssm get-parameter --region %s --query Parameter.Value --output text --name "+
-				"/aws/service/eks/optimized-ami/%s/amazon-linux-2023/%s/standard/recommended/image_id", region, version, architecture))
+			kind, _ := api.ImageKindOf(p.ImageKey())
+			commands = append(commands, fmt.Sprintf("aws ssm get-parameter --region %s --query Parameter.Value --output text --name %s", region,
+				preflight.ImageParameter(version, kind)))
 		}
 	}
 	slices.Sort(commands)

@@ -3,6 +3,7 @@ package plan
 // The deployed versions of a cluster, from its stacks.
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/drover-run/drover/shared/api"
@@ -32,6 +33,20 @@ func Images(deployed map[string]stack.Deployed) map[string]string {
 	for name, stack := range deployed {
 		if pool, ok := strings.CutPrefix(name, names.PoolPrefix); ok && stack.Outputs["ImageId"] != "" {
 			images[pool] = stack.Outputs["ImageId"]
+		}
+	}
+	return images
+}
+
+// KeptImages returns the images of the deployed pools that a cluster can keep. A pool that changes its family or variant needs another one.
+// An older image would not understand the user data of the new family.
+func KeptImages(deployed map[string]stack.Deployed, resolved *api.Cluster) map[string]string {
+	images := Images(deployed)
+	for i := range resolved.Spec.Pools {
+		pool := &resolved.Spec.Pools[i]
+		had := cmp.Or(deployed[names.PoolStack(pool.Name)].Outputs["Image"], api.Image{}.String())
+		if had != pool.Image.String() {
+			delete(images, pool.Name)
 		}
 	}
 	return images

@@ -109,6 +109,9 @@ func (p *Planner) deployedSpecs(ctx context.Context, w work) (map[string]*api.Cl
 		if release, _, err = specs.PinnedRelease(ctx, p.State, name, sha); err != nil && !isUnreadable(err) {
 			return nil, err
 		}
+		if release != nil {
+			release = release.In(p.Cell.Region)
+		}
 	}
 	read, old := map[string]*api.Cluster{}, map[string]*api.Cluster{}
 	for _, stack := range slices.Sorted(maps.Keys(w.deployed)) {
@@ -147,6 +150,6 @@ func asDeployed(spec *api.Cluster, release *api.Release, deployed map[string]sta
 	}
 	upgrade.Keep{
 		Images: true, Addons: true, OverridesSpec: true,
-	}.Apply(spec, resolved, step, plan.Images(deployed), plan.AddonVersions(deployed, resolved.Spec.Addons))
+	}.Apply(spec, resolved, step, plan.KeptImages(deployed, resolved), plan.AddonVersions(deployed, resolved.Spec.Addons))
 	return resolved
 }

@@ -42,7 +42,7 @@ func (p *Planner) resolve(ctx context.Context, w *work, spec *api.Cluster) (api.
 		return errs, nil
 	}
 	w.templates = upgrade.Templates(spec, next, d.Step, d.Keep, plan.TemplateVersions(w.deployed))
-	d.Keep.Apply(spec, w.resolved, d.Step, plan.Images(w.deployed), plan.AddonVersions(w.deployed, w.resolved.Spec.Addons))
+	d.Keep.Apply(spec, w.resolved, d.Step, plan.KeptImages(w.deployed, w.resolved), plan.AddonVersions(w.deployed, w.resolved.Spec.Addons))
 	return api.Validate(w.resolved, p.validation(w)), nil
 }
 
@@ -119,7 +119,7 @@ func (p *Planner) namedRelease(ctx context.Context, w *work, name string) (conte
 	case err != nil:
 		return content{}, err
 	}
-	w.releases[name] = content{release, body}
+	w.releases[name] = content{release.In(p.Cell.Region), body}
 	return w.releases[name], nil
 }
 
@@ -139,7 +139,7 @@ func (p *Planner) pinnedRelease(ctx context.Context, w *work, t upgrade.Target) 
 	case err != nil:
 		return content{}, fmt.Errorf("reading the release %s that %s is pinned to: %w", t.Release, w.cluster, err)
 	}
-	c := content{release, body}
+	c := content{release.In(p.Cell.Region), body}
 	w.releases[t.Release], w.releases[t.SHA256] = c, c
 	return c, nil
 }

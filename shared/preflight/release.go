@@ -24,8 +24,11 @@ var releaseChecks = []check{
 func CheckRelease(f *Facts, r *api.Release) []status.Check {
 	// A cluster that consists only of the release.
 	cluster := &api.Cluster{Spec: api.ClusterSpec{Addons: r.Spec.Addons}}
-	for _, architecture := range slices.Sorted(maps.Keys(r.Spec.Images)) {
-		cluster.Spec.Pools = append(cluster.Spec.Pools, api.Pool{Architecture: architecture, ImageID: r.Spec.Images[architecture]})
+	for _, key := range slices.Sorted(maps.Keys(r.Spec.Images)) {
+		kind, _ := api.ImageKindOf(key)
+		cluster.Spec.Pools = append(cluster.Spec.Pools, api.Pool{
+			Architecture: kind.Architecture, Image: api.Image{Family: kind.Family, Variant: kind.Variant}, ImageID: r.Spec.Images[key],
+		})
 	}
 	return run(releaseChecks, f, &Plan{
 		To: upgrade.Target{Release: r.Metadata.Name, KubernetesVersion: r.Spec.KubernetesVersion}, After: cluster,

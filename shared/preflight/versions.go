@@ -5,7 +5,6 @@ package preflight
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -363,61 +362,4 @@ func day(t time.Time) string {
 		return "on a day that EKS does not report"
 	}
 	return t.UTC().Format(time.DateOnly)
-}
-
-// eksImage matches the names of EKS's AMIs, which contain the Kubernetes version: amazon-eks-node-al2023-x86_64-standard-1.36-v20261101,
-// or amazon-eks-node-1.30-v20241106 of Amazon Linux 2.
-var eksImage = regexp.MustCompile(`^amazon-eks-(?:arm64-|gpu-)?node-(?:.*-)?(1\.[0-9]+)-v[0-9]+`)
-
-// Kubernetes returns the version of an EKS image, such as 1.36. It is "" for others, whose names do not contain it.
-func (i Image) Kubernetes() string {
-	if name := eksImage.FindStringSubmatch(i.Name); name != nil {
-		return name[1]
-	}
-	return ""
-}
-
-// architectures in EC2's terms.
-var architectures = map[api.Architecture]string{api.AMD64: "x86_64", api.ARM64: "arm64"}
-
-// images checks the images of new nodes. Each must exist, have the pool's architecture, and not be newer than the control plane.
-func images(r *report, f *Facts, p *Plan) {
-	if p.After == nil || !p.replaces() {
-		return
-	}
-	var unusable, doubtful []string
-	for _, pool := range p.After.Spec.Pools {
-		owner := " of pool " + pool.Name
-		if pool.Name == "" { // a release's
-			owner = fmt.Sprintf(" for %s", pool.Architecture)
-		}
-		image, found := f.Images[pool.ImageID]
-		if !found {
-			unusable = append(unusable, fmt.Sprintf("%s%s does not exist, or is not shared with this account", pool.ImageID, owner))
-			continue
-		}
-		finding := fmt.Sprintf("%s (%s)%s", image.ID, image.Name, owner)
-		version := image.Kubernetes()
-		apart := minor(p.To.KubernetesVersion) - minor(version)
-		switch {
-		case image.State != "available":
-			unusable = append(unusable, finding+" is "+image.State)
-		case image.Architecture != architectures[pool.Architecture]:
-			unusable = append(unusable, fmt.Sprintf("%s is for %s, not for %s", finding, image.Architecture, pool.Architecture))
-		case version != "" && apart < 0:
-			unusable = append(unusable, fmt.Sprintf("%s has a kubelet newer than Kubernetes %s", finding, p.To.KubernetesVersion))
-		case version != "" && apart > upgrade.Skew:
-			unusable = append(unusable, fmt.Sprintf("%s has a kubelet too old for Kubernetes %s", finding, p.To.KubernetesVersion))
-		case version != "" && apart > 0:
-			doubtful = append(doubtful, fmt.Sprintf("%s has a kubelet older than Kubernetes %s", finding, p.To.KubernetesVersion))
-		case !image.Deprecated.IsZero() && image.Deprecated.Before(f.ReadAt):
-			doubtful = append(doubtful, fmt.Sprintf("%s is deprecated since %s", finding, day(image.Deprecated)))
-		}
-	}
-	if len(unusable) > 0 {
-		r.block("Name a compatible image in the release or the pool's imageID.", "%s", list(unusable))
-	}
-	if len(doubtful) > 0 {
-		r.warn("Name a newer image in the release or the pool's imageID.", "%s", list(doubtful))
-	}
 }

@@ -25,18 +25,26 @@ type Defaults interface {
 	DefaultVersions(ctx context.Context, kubernetesVersion string, addons []string) (map[string]string, error)
 }
 
-// Drafter writes releases from what AWS recommends in one region now.
-type Drafter struct {
-	Parameters Parameters
-	Defaults   Defaults
-	Images     Images
+// Catalog is what AWS recommends in one region.
+type Catalog struct {
 	Region     string
+	Parameters Parameters
+	Images     Images
+}
+
+// Drafter writes releases from what AWS recommends now.
+type Drafter struct {
+	// Catalogs of the regions. The release has the images of the first in spec.images, and those of the others in spec.regions.
+	Catalogs []Catalog
+	// Defaults are those of the first region.
+	Defaults Defaults
 }
 
 // DraftOptions say what a release is to have.
 type DraftOptions struct {
 	Name, KubernetesVersion string
-	Architectures           []api.Architecture
+	// Images are the kinds of images, as keys of a release.
+	Images []string
 	// From is the release whose add-ons, their configuration and the template version the new one keeps, or nil.
 	From *api.Release
 }
@@ -49,53 +57,76 @@ var defaultAddons = []api.Addon{
 // Draft is a new release.
 type Draft struct {
 	Release *api.Release
-	region  string
+	// regions of the catalogs, in their order.
+	regions []string
 	images  map[string]preflight.Image
 }
 
-// Draft makes a release. It fails if AWS recommends no image for an architecture, or no version of an add-on. All images are read in one
-// request, so that they belong to one edition of AWS's images.
+// Draft makes a release. It fails if AWS recommends no image of a kind in a region, or no version of an add-on.
 func (d *Drafter) Draft(ctx context.Context, o DraftOptions) (*Draft, error) {
 	versions := templates.Versions()
 	spec := api.ReleaseSpec{
-		KubernetesVersion: o.KubernetesVersion, Images: map[api.Architecture]string{}, Addons: defaultAddons,
-		TemplateVersion: versions[len(versions)-1],
+		KubernetesVersion: o.KubernetesVersion, Addons: defaultAddons, TemplateVersion: versions[len(versions)-1],
 	}
 	if o.From != nil {
 		spec.Addons, spec.TemplateVersion = o.From.Spec.Addons, o.From.Spec.TemplateVersion
 	}
-	release := &api.Release{APIVersion: api.GroupVersion, Kind: api.KindRelease, Metadata: api.Metadata{Name: o.Name}, Spec: spec}
-
-	var parameters []string
-	for _, architecture := range o.Architectures {
-		parameters = append(parameters, imageParameter(o.KubernetesVersion, architecture))
-	}
-	values, err := d.Parameters.Values(ctx, parameters)
-	if err != nil {
-		return nil, err
-	}
-	for i, architecture := range o.Architectures {
-		image := values[parameters[i]]
-		if image == "" {
-			return nil, fmt.Errorf("AWS recommends no %s image for Kubernetes %s in %s: the parameter %s does not exist; choose another version "+
-				"with --kubernetes, or other images with --images", architecture, o.KubernetesVersion, d.Region, parameters[i])
+	draft := &Draft{images: map[string]preflight.Image{}}
+	for i, catalog := range d.Catalogs {
+		draft.regions = append(draft.regions, catalog.Region)
+		recommended, found, err := catalog.recommended(ctx, o)
+		if err != nil {
+			return nil, err
 		}
-		release.Spec.Images[architecture] = image
-	}
-	if release.Spec.Addons, err = d.addons(ctx, o.KubernetesVersion, spec.Addons); err != nil {
-		return nil, err
-	}
-	images, err := d.Images.Images(ctx, slices.Sorted(maps.Values(release.Spec.Images)))
-	if err != nil {
-		return nil, err
-	}
-	for architecture, id := range release.Spec.Images {
-		if _, found := images[id]; !found {
-			return nil, fmt.Errorf("EC2 has no image %s in %s, which AWS recommends for %s: repeat the command", id, d.Region, architecture)
+		maps.Copy(draft.images, found)
+		if i == 0 {
+			spec.Images = recommended
+			continue
 		}
+		if spec.Regions == nil {
+			spec.Regions = map[string]api.ReleaseRegion{}
+		}
+		spec.Regions[catalog.Region] = api.ReleaseRegion{Images: recommended}
 	}
-	draft := &Draft{Release: release, region: d.Region, images: images}
+	var err error
+	if spec.Addons, err = d.addons(ctx, o.KubernetesVersion, spec.Addons); err != nil {
+		return nil, err
+	}
+	draft.Release = &api.Release{APIVersion: api.GroupVersion, Kind: api.KindRelease, Metadata: api.Metadata{Name: o.Name}, Spec: spec}
 	return draft, draft.check()
+}
+
+// recommended returns the images that AWS recommends in a region, by key and by id. All are read in one request, unless they are more than
+// ten, so that they belong to one edition of AWS's images.
+func (c *Catalog) recommended(ctx context.Context, o DraftOptions) (byKey map[string]string, byID map[string]preflight.Image, err error) {
+	var parameters []string
+	for _, key := range o.Images {
+		kind, found := api.ImageKindOf(key)
+		if !found {
+			return nil, nil, fmt.Errorf("%q is no kind of image", key)
+		}
+		parameters = append(parameters, preflight.ImageParameter(o.KubernetesVersion, kind))
+	}
+	values, err := c.Parameters.Values(ctx, parameters)
+	if err != nil {
+		return nil, nil, err
+	}
+	byKey = map[string]string{}
+	for i, key := range o.Images {
+		if byKey[key] = values[parameters[i]]; byKey[key] == "" {
+			return nil, nil, fmt.Errorf("AWS recommends no %s image for Kubernetes %s in %s: the parameter %s does not exist; choose another "+
+				"version with --kubernetes, or other images with --images", key, o.KubernetesVersion, c.Region, parameters[i])
+		}
+	}
+	if byID, err = c.Images.Images(ctx, slices.Sorted(maps.Values(byKey))); err != nil {
+		return nil, nil, err
+	}
+	for _, key := range o.Images {
+		if _, found := byID[byKey[key]]; !found {
+			return nil, nil, fmt.Errorf("EC2 has no image %s in %s, which AWS recommends for %s: repeat the command", byKey[key], c.Region, key)
+		}
+	}
+	return byKey, byID, nil
 }
 
 // addons returns the add-ons with their default versions.
@@ -118,13 +149,6 @@ func (d *Drafter) addons(ctx context.Context, kubernetesVersion string, addons [
 	return addons, nil
 }
 
-// imageParameter returns the public parameter with the AL2023 image that AWS recommends.
-// https://docs.aws.amazon.com/eks/latest/userguide/retrieve-ami-id.html
-func imageParameter(kubernetesVersion string, architecture api.Architecture) string {
-	in := map[api.Architecture]string{api.AMD64: "x86_64", api.ARM64: "arm64"}[architecture]
-	return "/aws/service/eks/optimized-ami/" + kubernetesVersion + "/amazon-linux-2023/" + in + "/standard/recommended/image_id"
-}
-
 // check decodes and validates what YAML returns, as drover does after an upload.
 func (d *Draft) check() error {
 	name := d.Release.Metadata.Name
@@ -136,13 +160,17 @@ func (d *Draft) check() error {
 func (d *Draft) YAML() []byte {
 	var b bytes.Buffer
 	spec := d.Release.Spec
-	fmt.Fprintf(&b, "# What AWS recommended in %s. Images of other regions have other ids.\n", d.region)
+	fmt.Fprintf(&b, "# What AWS recommended in %s. Images of other regions have other ids.\n", strings.Join(d.regions, ", "))
 	fmt.Fprintf(&b, "apiVersion: %s\nkind: %s\nmetadata:\n  name: %s\nspec:\n", d.Release.APIVersion, d.Release.Kind,
 		quote(d.Release.Metadata.Name))
 	fmt.Fprintf(&b, "  kubernetesVersion: %s\n  images:\n", quote(spec.KubernetesVersion))
-	for _, architecture := range slices.Sorted(maps.Keys(spec.Images)) {
-		id := spec.Images[architecture]
-		fmt.Fprintf(&b, "    %s: %s # %s\n", architecture, id, oneLine(d.images[id].Name))
+	d.writeImages(&b, "    ", spec.Images)
+	for i, region := range slices.Sorted(maps.Keys(spec.Regions)) {
+		if i == 0 {
+			b.WriteString("  regions:\n")
+		}
+		fmt.Fprintf(&b, "    %s:\n      images:\n", region)
+		d.writeImages(&b, "        ", spec.Regions[region].Images)
 	}
 	if len(spec.Addons) > 0 {
 		b.WriteString("  addons:\n")
@@ -155,6 +183,13 @@ func (d *Draft) YAML() []byte {
 	}
 	fmt.Fprintf(&b, "  templateVersion: %s\n", quote(spec.TemplateVersion))
 	return b.Bytes()
+}
+
+// writeImages writes the images of a region, with their names.
+func (d *Draft) writeImages(b *bytes.Buffer, indent string, images map[string]string) {
+	for _, key := range slices.Sorted(maps.Keys(images)) {
+		fmt.Fprintf(b, "%s%s: %s # %s\n", indent, key, images[key], oneLine(d.images[images[key]].Name))
+	}
 }
 
 // quote returns a value as JSON, which is YAML too. Keys of objects are sorted.

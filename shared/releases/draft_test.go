@@ -63,13 +63,13 @@ func choose[V any](all map[string]V, keys []string) map[string]V {
 
 func (c *catalogs) draft(t *testing.T, o releases.DraftOptions) (*releases.Draft, error) {
 	t.Helper()
-	d := releases.Drafter{Parameters: c, Defaults: c, Images: c, Region: "eu-central-1"}
+	d := releases.Drafter{Defaults: c, Catalogs: []releases.Catalog{{Region: "eu-central-1", Parameters: c, Images: c}}}
 	return d.Draft(t.Context(), o)
 }
 
 func draftOptions() releases.DraftOptions {
 	return releases.DraftOptions{
-		Name: "1.37-20261201", KubernetesVersion: "1.37", Architectures: []api.Architecture{api.ARM64, api.AMD64},
+		Name: "1.37-20261201", KubernetesVersion: "1.37", Images: []string{"arm64", "amd64"},
 	}
 }
 
@@ -135,6 +135,52 @@ func TestDraft(t *testing.T) {
 		require.NoError(t, err)
 		require.Contains(t, string(draft.YAML()), "amd64: ami-0000000000000000a # a arm64: ami-0000000000000000c\n")
 	})
+}
+
+func TestDraftOfKindsAndRegions(t *testing.T) {
+	west := newCatalogs()
+	west.parameters = map[string]string{
+		"/aws/service/eks/optimized-ami/1.37/amazon-linux-2023/x86_64/nvidia/recommended/image_id": "ami-0000000000000000c",
+		"/aws/service/eks/optimized-ami/1.37/amazon-linux-2023/x86_64/neuron/recommended/image_id": "ami-0000000000000000d",
+		"/aws/service/bottlerocket/aws-k8s-1.37/arm64/latest/image_id":                             "ami-0000000000000000e",
+		"/aws/service/bottlerocket/aws-k8s-1.37-nvidia-fips/x86_64/latest/image_id":                "ami-0000000000000000f",
+	}
+	east := newCatalogs()
+	east.parameters = map[string]string{}
+	for name, id := range west.parameters {
+		other := strings.Replace(id, "ami-0", "ami-1", 1)
+		east.parameters[name] = other
+		west.images[id], east.images[other] = preflight.Image{Name: "west"}, preflight.Image{Name: "east"}
+	}
+	d := releases.Drafter{Defaults: west, Catalogs: []releases.Catalog{
+		{Region: "us-west-2", Parameters: west, Images: west}, {Region: "us-east-1", Parameters: east, Images: east},
+	}}
+	o := draftOptions()
+	o.Images = []string{"amd64-nvidia", "amd64-neuron", "bottlerocket-arm64", "bottlerocket-amd64-nvidia-fips"}
+	draft, err := d.Draft(t.Context(), o)
+	require.NoError(t, err)
+	require.Contains(t, string(draft.YAML()), `# What AWS recommended in us-west-2, us-east-1. Images of other regions have other ids.
+`)
+	require.Contains(t, string(draft.YAML()), `  images:
+    amd64-neuron: ami-0000000000000000d # west
+    amd64-nvidia: ami-0000000000000000c # west
+    bottlerocket-amd64-nvidia-fips: ami-0000000000000000f # west
+    bottlerocket-arm64: ami-0000000000000000e # west
+  regions:
+    us-east-1:
+      images:
+        amd64-neuron: ami-1000000000000000d # east
+        amd64-nvidia: ami-1000000000000000c # east
+        bottlerocket-amd64-nvidia-fips: ami-1000000000000000f # east
+        bottlerocket-arm64: ami-1000000000000000e # east
+  addons:
+`)
+
+	delete(east.parameters, "/aws/service/bottlerocket/aws-k8s-1.37/arm64/latest/image_id")
+	_, err = d.Draft(t.Context(), o)
+	require.EqualError(t, err, "AWS recommends no bottlerocket-arm64 image for Kubernetes 1.37 in us-east-1: the parameter "+
+		"/aws/service/bottlerocket/aws-k8s-1.37/arm64/latest/image_id does not exist; choose another version with --kubernetes, or other "+
+		"images with --images")
 }
 
 func TestDraftFails(t *testing.T) {

@@ -54,6 +54,8 @@ type Checker struct {
 	State  State
 	EKS    EKS
 	Images Images
+	// Region is the region of the cell.
+	Region string
 	Now    func() time.Time
 }
 
@@ -153,10 +155,10 @@ func (c *Checker) checkRelease(ctx context.Context, name string, body []byte) ([
 	if errs != nil {
 		return invalid(names.ReleaseSpec(name), errs), nil
 	}
-	return c.CheckRelease(ctx, release)
+	return c.CheckRelease(ctx, release.In(c.Region))
 }
 
-// CheckRelease checks what a valid release names. It needs only EKS, Images and Now.
+// CheckRelease checks what a valid release names, with its own images: see api.Release.In. It needs only EKS, Images and Now.
 func (c *Checker) CheckRelease(ctx context.Context, release *api.Release) ([]status.Check, error) {
 	facts := &preflight.Facts{ReadAt: c.Now()}
 	var addons []string

@@ -22,7 +22,9 @@ func testRelease() *api.Release {
 		APIVersion: api.GroupVersion, Kind: api.KindRelease, Metadata: api.Metadata{Name: "1.36-1"},
 		Spec: api.ReleaseSpec{
 			KubernetesVersion: "1.36",
-			Images:            map[api.Architecture]string{api.AMD64: "ami-0123456789abcdef0", api.ARM64: "ami-0fedcba9876543210"},
+			Images: map[string]string{
+				"amd64": "ami-0123456789abcdef0", "arm64": "ami-0fedcba9876543210", "bottlerocket-amd64-fips": "ami-0123456789abcdef3",
+			},
 			Addons: []api.Addon{
 				{Name: "vpc-cni", Version: "v1.21.1-eksbuild.1"},
 				{Name: "kube-proxy", Version: "v1.36.1-eksbuild.2"},
@@ -120,9 +122,18 @@ func fullCluster() *api.Cluster {
 						LoadBalancerWait: "90s",
 					},
 				},
-				{Name: "batch", InstanceTypes: []string{"c7i.xlarge"}, MaxSize: 20, Update: api.Update{
-					PauseTime: "90s",
-				}, Readiness: api.Readiness{Conditions: []string{"Warm"}}},
+				{Name: "batch", InstanceTypes: []string{"c7i.xlarge"}, MaxSize: 20, Image: api.Image{
+					Family: api.Bottlerocket, Variant: api.VariantFIPS, Settings: map[string]any{
+						"kernel": map[string]any{"lockdown": "integrity", "sysctl": map[string]any{"net.core.somaxconn": "4096"}}, "motd": "hello",
+						"kubernetes": map[string]any{"log-level": float64(3)},
+						"container-registry": map[string]any{"mirrors": []any{map[string]any{
+							"registry": "docker.io", "endpoint": []any{"https://mirror.example.com"},
+						}}},
+					},
+				}, Kubelet: map[string]any{"evictionHard": map[string]any{"memory.available": "5%"}, "podPidsLimit": float64(1024)},
+					Taints: []api.Taint{{Key: "example.com/dedicated", Value: "batch", Effect: "NoSchedule"}}, Update: api.Update{
+						PauseTime: "90s",
+					}, Readiness: api.Readiness{Conditions: []string{"Warm"}}},
 			},
 			Addons: []api.Addon{
 				{Name: "vpc-cni", Version: "v1.22.0-eksbuild.1", Configuration: map[string]any{

@@ -23,6 +23,8 @@ var encoders = template.FuncMap{
 	"id":       encodeID,
 	"ref":      encodeRef,
 	"shell":    encodeShell,
+	"toml":     encodeTOML,
+	"tomlkey":  encodeTOMLKey,
 }
 
 // languages lists the encoders that a template file may use, by the end of its name.
@@ -30,6 +32,7 @@ var languages = map[string][]string{
 	".yaml.tmpl": {"yaml", "jsontext", "flow", "id", "ref"},
 	".sh.tmpl":   {"shell"},
 	".mime.tmpl": {},
+	".toml.tmpl": {"toml", "tomlkey"},
 }
 
 // encodeYAML writes a string, number, boolean, or one of the lists below as YAML, in ASCII.

@@ -39,6 +39,8 @@ var changes = []struct {
 	// The time and order of replacements are not part of a node's configuration: see plan.RollAt and plan.Plan.
 	{`^spec\.pools\[\d\]\.(rollAt|update\.order)$`, nil},
 	{`^spec\.pools\[0\]\.`, []string{"pool-workers"}},
+	// Bottlerocket has settings for known fields only.
+	{`^spec\.pools\[1\]\.kubelet\(key\)`, []string{"refused"}},
 	{`^spec\.pools\[1\]\.`, []string{"pool-batch"}},
 	{`^spec\.addons\[0\]\.name$`, []string{names.Addons, names.NodeAddons}},
 	{`^spec\.addons\[1\]\.name$`, []string{names.Addons, names.NodeAddons}},
@@ -76,6 +78,8 @@ var others = map[string]any{
 	"spec.network.zones[2]":                "eu-central-1d",
 	"spec.network.natGateways":             api.NATSingle,
 	"spec.controlPlane.supportType":        api.SupportStandard,
+	"spec.controlPlane.serviceCIDR":        "172.22.0.0/16",
+	"spec.pools[1].image.family":           api.AL2023,
 	"spec.pools[0].drain.timeout":          "3h",
 	"spec.pools[0].drain.podGracePeriod":   "11m",
 	"spec.pools[0].drain.loadBalancerWait": "91s",

@@ -5,6 +5,7 @@ package render
 import (
 	"encoding/json"
 	"flag"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -52,10 +53,23 @@ var goldens = map[string]func(*api.Cluster, *api.Release, *Cell){
 	},
 	"commands-only": func(c *api.Cluster, _ *api.Release, _ *Cell) { c.Spec.Pools[0].Commands = []string{"swapoff --all"} },
 	"many-flags":    func(c *api.Cluster, _ *api.Release, _ *Cell) { c.Spec.Pools[0].KubeletFlags = longFlags() },
+	"images":        everyImage,
 	"china": func(c *api.Cluster, _ *api.Release, cell *Cell) {
 		*cell = Cell{Partition: "aws-cn", Region: "cn-north-1", Account: "111122223333", StateBucket: "drover-state-111122223333-cn-north-1"}
 		c.Spec.Network.Zones, c.Spec.Network.NATGateways = zonesOf("cn-north-1", "ab"), api.NATNone
 	},
+}
+
+// everyImage has a pool for each kind of image.
+func everyImage(c *api.Cluster, r *api.Release, _ *Cell) {
+	c.Spec.Pools = nil
+	for i, kind := range api.ImageKinds() {
+		r.Spec.Images[kind.Key] = fmt.Sprintf("ami-%017d", i+1)
+		c.Spec.Pools = append(c.Spec.Pools, api.Pool{
+			Name: kind.Key, InstanceTypes: []string{map[api.Architecture]string{api.AMD64: "m7i.large", api.ARM64: "m7g.large"}[kind.Architecture]},
+			Architecture: kind.Architecture, MaxSize: 3, Image: api.Image{Family: kind.Family, Variant: kind.Variant},
+		})
+	}
 }
 
 func zonesOf(region, letters string) []string {

@@ -17,11 +17,15 @@ import (
 // poolParams are the parameters of pool.yaml.tmpl.
 type poolParams struct {
 	Description, GroupName, ImageID string
-	Volume                          api.RootVolume
-	Encrypted                       bool
-	Volumes                         []volume
-	MetadataHopLimit                int
-	DetailedMonitoring              bool
+	// Image is the family and variant of the image, unless they are the defaults.
+	Image     string
+	Volume    api.RootVolume
+	Encrypted bool
+	// DataDisk reports whether Volume is the disk /dev/xvdb: the operating system has a small one of its own.
+	DataDisk           bool
+	Volumes            []volume
+	MetadataHopLimit   int
+	DetailedMonitoring bool
 	// ResourceTags are the tags of instances and their volumes and interfaces. GroupTags are those of the group alone.
 	ResourceTags []tag
 	GroupTags    []groupTag
@@ -63,6 +67,7 @@ func newPoolParams(cluster *api.Cluster, pool *api.Pool, userData []part, rollAt
 		ImageID:            pool.ImageID,
 		Volume:             pool.RootVolume,
 		Encrypted:          isEnabled(pool.RootVolume.Encrypted),
+		DataDisk:           pool.Image.Family == api.Bottlerocket,
 		MetadataHopLimit:   pool.MetadataHopLimit,
 		DetailedMonitoring: pool.DetailedMonitoring,
 		UserData:           userData,
@@ -71,6 +76,9 @@ func newPoolParams(cluster *api.Cluster, pool *api.Pool, userData []part, rollAt
 		Signals:            pool.MinSize,
 		Refresh:            pool.Update.Strategy == api.InstanceRefresh,
 		OnDemandPercentage: 100,
+	}
+	if image := pool.Image.String(); image != (api.Image{}).String() {
+		p.Image = image
 	}
 	for _, v := range pool.Volumes {
 		p.Volumes = append(p.Volumes, volume{v, isEnabled(v.Encrypted)})

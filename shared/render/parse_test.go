@@ -19,6 +19,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/BurntSushi/toml"
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 )
@@ -82,9 +83,25 @@ type nodeData struct {
 	Script string
 }
 
+// readTOML reads TOML with a parser that drover does not use, and returns the values that JSON would have.
+func readTOML(t testing.TB, text string) (values map[string]any) {
+	t.Helper()
+	require.NotRegexp(t, `[^ -~\n]`, text, "ASCII")
+	var document map[string]any
+	_, err := toml.Decode(text, &document)
+	require.NoError(t, err, text)
+	body, err := json.Marshal(document)
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(body, &values))
+	return values
+}
+
 func readUserData(t testing.TB, text string) nodeData {
 	t.Helper()
 	require.LessOrEqual(t, len(text), MaxUserData)
+	if strings.HasPrefix(text, "[settings") {
+		return nodeData{Config: readTOML(t, text)}
+	}
 	message, err := mail.ReadMessage(strings.NewReader(text))
 	require.NoError(t, err)
 	media, params, err := mime.ParseMediaType(message.Header.Get("Content-Type"))
@@ -154,8 +171,10 @@ func decode(t testing.TB, out, other *Output) map[string]any {
 		require.NoError(t, yaml.Unmarshal(stack.Template, &template), stack.Name)
 		if strings.HasPrefix(stack.Name, "pool-") {
 			data := readUserData(t, userDataOf(t, stack))
-			labels, taints, flags := kubeletOf(t, data.Config)
-			at(t, data.Config, "spec", "kubelet").(map[string]any)["flags"] = []any{labels, taints, flags}
+			if _, bottlerocket := data.Config["settings"]; !bottlerocket {
+				labels, taints, flags := kubeletOf(t, data.Config)
+				at(t, data.Config, "spec", "kubelet").(map[string]any)["flags"] = []any{labels, taints, flags}
+			}
 			at(t, template, "Resources", "LaunchTemplate", "Properties", "LaunchTemplateData").(map[string]any)["UserData"] = data
 		}
 		tree[stack.Name] = map[string]any{

@@ -56,6 +56,9 @@ const roomForRef = 2048
 
 // userData renders the user data of a pool, and adds its configuration, if any, to the output.
 func (r *renderer) userData(pool *api.Pool) ([]part, error) {
+	if pool.Image.Family == api.Bottlerocket {
+		return r.bottlerocketData(pool)
+	}
 	params := &userDataParams{
 		ClusterName: eksName(r.Resolved),
 		ServiceCIDR: r.Resolved.Spec.ControlPlane.ServiceCIDR,
@@ -119,6 +122,12 @@ func (r *renderer) userDataParts(params *userDataParams, files []api.File, comma
 	if err != nil {
 		return nil, 0, err
 	}
+	parts, size = splitParts(text)
+	return parts, size, nil
+}
+
+// splitParts splits rendered user data into the parts of a Fn::Join. size is its maximum size in bytes.
+func splitParts(text []byte) (parts []part, size int) {
 	for i, piece := range strings.Split(string(text), refMark) {
 		if i%2 == 1 {
 			parts = append(parts, part{Ref: piece})
@@ -130,7 +139,7 @@ func (r *renderer) userDataParts(params *userDataParams, files []api.File, comma
 			size += len(line)
 		}
 	}
-	return parts, size, nil
+	return parts, size
 }
 
 // kubeletFlags returns the command line flags of a pool's kubelets: labels, taints and the user's flags.

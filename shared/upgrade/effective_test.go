@@ -12,7 +12,7 @@ import (
 func release(name, kubernetes, image, proxy string) *api.Release {
 	r := &api.Release{Metadata: api.Metadata{Name: name}}
 	r.Spec = api.ReleaseSpec{
-		KubernetesVersion: kubernetes, Images: map[api.Architecture]string{api.AMD64: image}, TemplateVersion: "v1",
+		KubernetesVersion: kubernetes, Images: map[string]string{"amd64": image}, TemplateVersion: "v1",
 		Addons: []api.Addon{{Name: "kube-proxy", Version: proxy}},
 	}
 	return r

@@ -48,7 +48,7 @@ Each finding is ok, warning or blocks, with the command that fixes it.`,
 		Annotations:       ExitCodes("nothing blocks", "an error, for example an invalid spec", "something blocks"),
 		ValidArgsFunction: completeSpecFiles,
 		RunE: func(cmd *cobra.Command, files []string) error {
-			clusters, err := readNewClusters(files, release)
+			clusters, err := readNewClusters(cmd.Context(), files, release)
 			if err != nil {
 				return err
 			}
@@ -73,7 +73,7 @@ Each finding is ok, warning or blocks, with the command that fixes it.`,
 }
 
 // readNewClusters reads and resolves specs with their releases, all from files.
-func readNewClusters(files []string, releaseFile string) ([]doctor.Cluster, error) {
+func readNewClusters(ctx context.Context, files []string, releaseFile string) ([]doctor.Cluster, error) {
 	var clusters []doctor.Cluster
 	for _, file := range files {
 		cluster, data, err := ReadCluster(file)
@@ -84,7 +84,15 @@ func readNewClusters(files []string, releaseFile string) ([]doctor.Cluster, erro
 		if err != nil {
 			return nil, err
 		}
-		resolved, errs := api.Resolve(cluster, release)
+		region := regionOf(cluster)
+		if region == "" {
+			cfg, err := loadConfig(ctx)
+			if err != nil {
+				return nil, err
+			}
+			region = cfg.Region
+		}
+		resolved, errs := api.Resolve(cluster, release.In(region))
 		if errs == nil {
 			errs = api.Validate(resolved, api.Options{TemplateVersions: templates.Versions()})
 		}

@@ -43,18 +43,22 @@ func releaseCommand() *cobra.Command {
 
 func releaseNewCommand() *cobra.Command {
 	var kubernetes, from, name string
-	var images []string
+	var images, regions []string
 	var apply bool
 	cmd := &cobra.Command{
 		Use:   "new --kubernetes VERSION",
 		Short: "Print a release of the images and add-on versions that AWS recommends now",
 		Long: `Reads the recommended images from the public parameters of SSM, and the default versions of add-ons from EKS, with your credentials
-and in your region. Prints a release that pins them. --from takes the add-ons with their configuration, and the template version, from a
-release: a FILE, or the NAME of one in the account. The name of the new release is its Kubernetes version with today's date.
+and in your region. Prints a release that pins them. --images chooses the kinds of images: AL2023 for amd64 and arm64, with -nvidia or
+-neuron for accelerators, and Bottlerocket as bottlerocket-amd64, with -nvidia, -fips or -nvidia-fips. --regions makes a release for
+several regions: spec.images has the images of the first, spec.regions those of the others. --from takes the add-ons with their
+configuration, and the template version, from a release: a FILE, or the NAME of one in the account. The name of the new release is its
+Kubernetes version with today's date.
 
 It calls AWS only to read, unless --apply uploads the release. An upload changes no cluster.`,
 		Example: `  drover release new --kubernetes 1.37
   drover release new --kubernetes 1.37 --from 1.36-4 --images amd64
+  drover release new --kubernetes 1.37 --images amd64,amd64-nvidia,bottlerocket-arm64 --regions us-east-1,eu-west-1
   drover release new --kubernetes 1.37 --from releases/1.36-4.yaml --name 1.37-1 --apply`,
 		Annotations: ExitCodes("the release is printed; with --apply, it was uploaded",
 			"an error: AWS recommends no image or add-on version, or another release has that name"),
@@ -67,7 +71,7 @@ It calls AWS only to read, unless --apply uploads the release. An upload changes
 				o.Name = kubernetes + "-" + time.Now().UTC().Format("20060102")
 			}
 			var err error
-			if o.Architectures, err = architectures(images); err != nil {
+			if o.Images, err = imageKeys(images); err != nil {
 				return err
 			}
 			cfg, err := regionConfig(ctx)
@@ -77,10 +81,7 @@ It calls AWS only to read, unless --apply uploads the release. An upload changes
 			if o.From, err = readReleaseFrom(ctx, from); err != nil {
 				return err
 			}
-			drafter := releases.Drafter{
-				Parameters: ssm.New(cfg), Defaults: eks.New(awseks.NewFromConfig(cfg)), Images: ec2.New(cfg), Region: cfg.Region,
-			}
-			draft, err := drafter.Draft(ctx, o)
+			draft, err := newDrafter(cfg, regions).Draft(ctx, o)
 			if err != nil {
 				return err
 			}
@@ -92,7 +93,8 @@ It calls AWS only to read, unless --apply uploads the release. An upload changes
 		},
 	}
 	cmd.Flags().StringVar(&kubernetes, "kubernetes", "", "the minor version of Kubernetes, such as 1.37")
-	cmd.Flags().StringSliceVar(&images, "images", []string{string(api.AMD64), string(api.ARM64)}, "the architectures of the images")
+	cmd.Flags().StringSliceVar(&images, "images", []string{string(api.AMD64), string(api.ARM64)}, "the kinds of images")
+	cmd.Flags().StringSliceVar(&regions, "regions", nil, "the regions of the images (default: yours)")
 	cmd.Flags().StringVar(&from, "from", "", "the release whose add-ons and template version to keep: a file, or a name")
 	cmd.Flags().StringVar(&name, "name", "", "the name of the release (default: the Kubernetes version with today's date)")
 	cmd.Flags().BoolVar(&apply, "apply", false, "upload the release instead of printing it; fails if another one has its name")
@@ -100,30 +102,55 @@ It calls AWS only to read, unless --apply uploads the release. An upload changes
 		panic(err) // the flag exists
 	}
 	completeFlag(cmd, "kubernetes", cobra.NoFileCompletions)
-	completeFlag(cmd, "images", cobra.FixedCompletions([]cobra.Completion{string(api.AMD64), string(api.ARM64)},
-		cobra.ShellCompDirectiveNoFileComp))
+	completeFlag(cmd, "images", cobra.FixedCompletions(allImageKeys(), cobra.ShellCompDirectiveNoFileComp))
+	completeFlag(cmd, "regions", cobra.NoFileCompletions)
 	completeFlag(cmd, "from", completeSpecFiles)
 	completeFlag(cmd, "name", cobra.NoFileCompletions)
 	return cmd
 }
 
-// architectures returns the architectures of a flag, each once.
-func architectures(images []string) ([]api.Architecture, error) {
-	known := []api.Architecture{api.AMD64, api.ARM64}
-	var list []api.Architecture
+// newDrafter returns a drafter for regions. Without regions, it is for the configuration's.
+func newDrafter(cfg aws.Config, regions []string) *releases.Drafter {
+	if len(regions) == 0 {
+		regions = []string{cfg.Region}
+	}
+	d := &releases.Drafter{}
+	for i, region := range regions {
+		if slices.Contains(regions[:i], region) {
+			continue
+		}
+		here := cfg.Copy()
+		here.Region = region
+		d.Catalogs = append(d.Catalogs, releases.Catalog{Region: region, Parameters: ssm.New(here), Images: ec2.New(here)})
+		if i == 0 {
+			d.Defaults = eks.New(awseks.NewFromConfig(here))
+		}
+	}
+	return d
+}
+
+// allImageKeys returns the keys of all kinds of images.
+func allImageKeys() (keys []string) {
+	for _, kind := range api.ImageKinds() {
+		keys = append(keys, kind.Key)
+	}
+	return keys
+}
+
+// imageKeys returns the kinds of images of a flag, each once.
+func imageKeys(images []string) (keys []string, err error) {
 	for _, image := range images {
-		architecture := api.Architecture(image)
-		if !slices.Contains(known, architecture) {
-			return nil, fmt.Errorf("--images has %q: must be amd64 or arm64", image)
+		if _, found := api.ImageKindOf(image); !found {
+			return nil, fmt.Errorf("--images has %q: must be one of %s", image, strings.Join(allImageKeys(), ", "))
 		}
-		if !slices.Contains(list, architecture) {
-			list = append(list, architecture)
+		if !slices.Contains(keys, image) {
+			keys = append(keys, image)
 		}
 	}
-	if len(list) == 0 {
-		return nil, errors.New("--images is empty: give amd64, arm64 or both")
+	if len(keys) == 0 {
+		return nil, errors.New("--images is empty: give kinds of images, such as amd64,arm64")
 	}
-	return list, nil
+	return keys, nil
 }
 
 // readReleaseFrom reads the release of --from: a file, or the name of an uploaded release. It returns nil without one.
@@ -213,7 +240,7 @@ version, the add-ons are compatible with it, and the images exist.`,
 
 func checkRelease(ctx context.Context, out io.Writer, cfg aws.Config, release *api.Release) error {
 	checker := releases.Checker{EKS: eks.New(awseks.NewFromConfig(cfg)), Images: ec2.New(cfg), Now: time.Now}
-	checks, err := checker.CheckRelease(ctx, release)
+	checks, err := checker.CheckRelease(ctx, release.In(cfg.Region))
 	if err != nil {
 		return err
 	}

@@ -68,18 +68,17 @@ func renderFile(file, releaseFile, account, region, partition string) (*render.O
 	if err != nil {
 		return nil, err
 	}
-	resolved, errs := api.Resolve(cluster, release)
+	if region == "" {
+		if region = regionOf(cluster); region == "" {
+			return nil, fmt.Errorf("%s names no zones: say which --region it is for", file)
+		}
+	}
+	resolved, errs := api.Resolve(cluster, release.In(region))
 	if errs == nil {
 		errs = api.Validate(resolved, api.Options{TemplateVersions: templates.Versions()})
 	}
 	if errs != nil {
 		return nil, errs.In(file, data)
-	}
-	if region == "" {
-		if len(resolved.Spec.Network.Zones) == 0 {
-			return nil, fmt.Errorf("%s names no zones: say which --region it is for", file)
-		}
-		region = strings.TrimRight(resolved.Spec.Network.Zones[0], "abcdefghijklmnopqrstuvwxyz")
 	}
 	return render.Render(render.Cluster{
 		Cell: render.Cell{
@@ -87,4 +86,12 @@ func renderFile(file, releaseFile, account, region, partition string) (*render.O
 		},
 		Resolved: resolved, Relay: render.UnknownRelay,
 	})
+}
+
+// regionOf returns the region of a spec's zones, or "" if it names none.
+func regionOf(cluster *api.Cluster) string {
+	if len(cluster.Spec.Network.Zones) == 0 {
+		return ""
+	}
+	return strings.TrimRight(cluster.Spec.Network.Zones[0], "abcdefghijklmnopqrstuvwxyz")
 }

@@ -116,7 +116,7 @@ func nameRelease(in events.Upgrade) string {
 // UpgradeChecker returns the checker that the upgrade function uses, with the caller's clients.
 func UpgradeChecker(c *Cell) *checker.Checker {
 	return &checker.Checker{
-		Specs: c.Specs, State: c.State, EKS: eks.New(awseks.NewFromConfig(c.cfg)), Now: time.Now,
+		Specs: c.Specs, State: c.State, EKS: eks.New(awseks.NewFromConfig(c.cfg)), Region: c.cfg.Region, Now: time.Now,
 		Stacks:     cloudformation.New(awscloudformation.NewFromConfig(c.cfg), resourcegroupstaggingapi.NewFromConfig(c.cfg), ""),
 		Executions: stepfunctions.New(sfn.NewFromConfig(c.cfg), ""),
 	}

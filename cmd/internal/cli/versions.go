@@ -331,6 +331,9 @@ func (r *fleetReader) readRelease(ctx context.Context, from store.Objects, key, 
 		return nil, err
 	}
 	release, _ := api.ReadRelease("", object.Body, api.Options{Name: name})
+	if release != nil {
+		release = release.In(r.c.cfg.Region)
+	}
 	r.releases[key] = release
 	return release, nil
 }

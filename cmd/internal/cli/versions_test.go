@@ -21,7 +21,7 @@ func TestVersionsOfUnfinishedUpgrades(t *testing.T) {
 	release := func(name, version, image, coredns string) *api.Release {
 		r := &api.Release{}
 		r.Metadata.Name, r.Spec.KubernetesVersion, r.Spec.TemplateVersion = name, version, "v1"
-		r.Spec.Images = map[api.Architecture]string{api.AMD64: image}
+		r.Spec.Images = map[string]string{"amd64": image}
 		r.Spec.Addons = []api.Addon{{Name: "coredns", Version: coredns}}
 		return r
 	}

@@ -48,7 +48,7 @@ func TestCluster(t *testing.T) {
 	})
 	t.Run("apply checks a release", func(t *testing.T) {
 		require.Contains(t, ok(t, "apply", "examples/releases/1.36-1.yaml", "--watch"), "\nrelease 1.36-1 can be used\n")
-		bad := clitest.Write(t, "1.36-9.yaml", example(t, "releases/1.36-1.yaml", "1.36-1", "1.36-9", "ami-d390dc44800d0e650",
+		bad := clitest.Write(t, "1.36-9.yaml", example(t, "releases/1.36-1.yaml", "1.36-1", "1.36-9", "ami-00000000000013601",
 			"ami-0123456789abcdef0"))
 		r := drover(t, "apply", bad, "--watch")
 		require.Equal(t, 1, r.Code, r.Stdout)

@@ -3,11 +3,13 @@ package worlds
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/cmd/internal/clitest"
+	"github.com/drover-run/drover/shared/api"
 )
 
 // Releases are made from the catalogs of the account's EKS, EC2 and SSM, and checked there before their upload.
@@ -29,6 +31,15 @@ func TestRelease(t *testing.T) {
 	t.Run("new: the name has the date", func(t *testing.T) {
 		require.Regexp(t, `\n  name: "1\.36-20\d{6}"\n`, ok(t, "release", "new", "--kubernetes", "1.36"))
 	})
+	t.Run("new: every kind of image, for a region", func(t *testing.T) {
+		var kinds []string
+		for _, kind := range api.ImageKinds() {
+			kinds = append(kinds, kind.Key)
+		}
+		file := clitest.Write(t, name+".yaml", ok(t, "release", "new", "--kubernetes", "1.36", "--name", name, "--images",
+			strings.Join(kinds, ","), "--regions", "us-east-1"))
+		require.Equal(t, "release "+name+" can be used in us-east-1\n", ok(t, "release", "check", file))
+	})
 	t.Run("new --from keeps the add-ons of a file", func(t *testing.T) {
 		const addons = "  addons:\n    - {name: coredns, version: v1.12.4-eksbuild.1, configuration: {replicaCount: 3}}\n"
 		from := clitest.Write(t, "1.35-9.yaml", "apiVersion: drover.run/v1alpha1\nkind: Release\nmetadata: {name: 1.35-9}\nspec:\n"+
@@ -41,7 +52,8 @@ func TestRelease(t *testing.T) {
 	t.Run("new fails by name", func(t *testing.T) {
 		require.Contains(t, fails(t, "release", "new", "--kubernetes", "1.99"), "the parameter "+
 			"/aws/service/eks/optimized-ami/1.99/amazon-linux-2023/x86_64/standard/recommended/image_id does not exist")
-		require.Contains(t, fails(t, "release", "new", "--kubernetes", "1.36", "--images", "mips"), `--images has "mips": must be amd64 or arm64`)
+		require.Contains(t, fails(t, "release", "new", "--kubernetes", "1.36", "--images", "mips"),
+			`--images has "mips": must be one of amd64, arm64, amd64-nvidia, `)
 		require.Contains(t, fails(t, "release", "new"), `required flag(s) "kubernetes" not set`)
 		require.Contains(t, fails(t, "release", "new", "--kubernetes", "1.36", "--from", "1.36-404"),
 			"there is no release 1.36-404 in the account")
@@ -58,11 +70,14 @@ func TestRelease(t *testing.T) {
 	})
 	t.Run("init writes a spec of what the account has", initialize)
 	t.Run("check finds what does not exist", func(t *testing.T) {
-		bad := clitest.Write(t, "1.36-9.yaml", example(t, "releases/1.36-1.yaml", "1.36-1", "1.36-9", "ami-d390dc44800d0e650",
+		bad := clitest.Write(t, "1.36-9.yaml", example(t, "releases/1.36-1.yaml", "1.36-1", "1.36-9", "ami-00000000000013601",
 			"ami-0123456789abcdef0"))
 		out := finds(t, "release", "check", bad)
 		require.Contains(t, out, "Images blocks: ")
 		require.Contains(t, out, "ami-0123456789abcdef0 for amd64 does not exist")
+		require.Contains(t, finds(t, "release", "check", clitest.Write(t, "1.36-9.yaml", example(t, "releases/1.36-1.yaml", "1.36-1", "1.36-9",
+			"ami-00000000000013601", "ami-00000000000999901"))), "ami-00000000000999901 for amd64 is an id of the local account, and no image of "+
+			"AWS: run `drover release new` for a release with images of AWS")
 		require.Contains(t, out, "\nrelease 1.36-9 cannot be used in us-east-1\n")
 		require.Contains(t, fails(t, "release", "check", "examples/clusters/demo.yaml"), "Release")
 	})

@@ -53,7 +53,7 @@ func previewAnUpgrade(ctx context.Context, t *testing.T, config *rest.Config, bl
 		"  1. control plane to 1.37: at least 8m0s\n  2. add-ons to the versions of the release: at least 30s\n",
 		"     coredns v1.13.2-eksbuild.1 → v1.14.0-eksbuild.1\n",
 		"     kube-proxy v1.36.1-eksbuild.2 → v1.37.0-eksbuild.1\n", "  3. nodes to the images of the release: at least ",
-		"     pool workers: 2 nodes to ami-cad6f48a6f7586fe6, in at least ", "     pool spot: 2 nodes to ", "\nLeast time: ",
+		"     pool workers: 2 nodes to ami-00000000000013701, in at least ", "     pool spot: 2 nodes to ", "\nLeast time: ",
 		"  passed: ControlPlaneHealthy, ",
 	} {
 		require.Contains(t, printed, line)
@@ -181,7 +181,7 @@ func TestUpgrade(t *testing.T) {
 		unchanged(t, func() {
 			out := ok(t, "upgrade", "minimal", "--to", "1.36-1", "--dry-run")
 			require.Contains(t, out, "minimal: release 1.35-1 (Kubernetes 1.35) → release 1.36-1 (Kubernetes 1.36)")
-			require.Contains(t, out, "  3. nodes to the images of the release: at least 1m55s\n     pool workers: 1 nodes to ami-d390dc44800d0e650")
+			require.Contains(t, out, "  3. nodes to the images of the release: at least 1m55s\n     pool workers: 1 nodes to ami-00000000000013601")
 			require.Regexp(t, "passed: .*VolumeQuota, ClusterQuota, ", out)
 
 			limit := cloud.Quotas.Limit(servicequotas.Clusters)
@@ -239,7 +239,7 @@ func TestUpgrade(t *testing.T) {
 		require.Equal(t, "1.35-1", v.Release.Target)
 		require.JSONEq(t, `{"current":"1.36","target":"1.35"}`, document(t, v.ControlPlane))
 		// Nodes roll back first. They may have the previous image already.
-		require.Equal(t, "ami-06efac426bf628e4f", cmp.Or(v.Pools[0].Target, v.Pools[0].Current))
+		require.Equal(t, "ami-00000000000013501", cmp.Or(v.Pools[0].Target, v.Pools[0].Current))
 		at(t, "1.35-1", "1.35")
 		require.Contains(t, ok(t, "status", "minimal"), "upgrade Done: 1.36-1 (Kubernetes 1.36) → 1.35-1 (Kubernetes 1.35), "+
 			"requested by Rollback, ")

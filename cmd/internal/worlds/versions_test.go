@@ -21,7 +21,7 @@ func showVersions(t *testing.T) {
 		`(?m)^CLUSTER +PART +CURRENT +TARGET +DUE +SUPPORTED UNTIL$`,
 		`(?m)^demo +release +1\.36-1 +- +- +-$`,
 		`(?m)^demo +control plane +1\.36 +- +- +2027-08-03, extended 2028-08-03$`,
-		`(?m)^demo +pool spot +1\.36 \(ami-d390dc44800d0e650\) +- +- +-$`,
+		`(?m)^demo +pool spot +1\.36 \(ami-00000000000013601\) +- +- +-$`,
 		`(?m)^demo +add-on kube-proxy +v1\.36\.1-eksbuild\.2 +- +- +-$`,
 	} {
 		require.Regexp(t, row, out)
@@ -47,8 +47,8 @@ func showVersions(t *testing.T) {
 	require.JSONEq(t, `{"current":"1.36","target":"1.37"}`, document(t, v.ControlPlane))
 	require.Contains(t, v.Due, "2090-01-01T01:00:00Z")
 	require.JSONEq(t, `[
-		{"name":"spot","current":"ami-d390dc44800d0e650","target":"ami-cad6f48a6f7586fe6","kubernetesVersion":"1.36"},
-		{"name":"workers","current":"ami-d390dc44800d0e650","target":"ami-cad6f48a6f7586fe6","kubernetesVersion":"1.36"}
+		{"name":"spot","current":"ami-00000000000013601","target":"ami-00000000000013701","kubernetesVersion":"1.36"},
+		{"name":"workers","current":"ami-00000000000013601","target":"ami-00000000000013701","kubernetesVersion":"1.36"}
 	]`, document(t, v.Pools))
 	require.Contains(t, document(t, v.Addons), `{"name":"coredns","current":"v1.13.2-eksbuild.1","target":"v1.14.0-eksbuild.1"}`)
 	require.Contains(t, document(t, v.Addons), `{"name":"vpc-cni","current":"v1.21.1-eksbuild.1"}`)

@@ -53,7 +53,8 @@ func New(cfg aws.Config, env lambdaruntime.Env) *handler.Handler {
 	}
 	return &handler.Handler{
 		Checker: &checker.Checker{
-			Specs: specs, State: state, Stacks: cloudformationClient, Executions: executions, EKS: eksClient, Facts: facts, Now: time.Now,
+			Specs: specs, State: state, Stacks: cloudformationClient, Executions: executions, EKS: eksClient, Facts: facts, Region: cfg.Region,
+			Now: time.Now,
 		},
 		State: state, Stacks: cloudformationClient, Executions: executions, EKS: eksClient, Groups: pools, Alarms: cloudwatchClient,
 		Nodes: clusters, Instances: ec2Client, Facts: facts,

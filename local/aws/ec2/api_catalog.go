@@ -3,9 +3,11 @@ package ec2
 // The API of predefined objects: images, instance types, zones.
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/drover-run/drover/local/engine/wire"
 )
@@ -19,9 +21,23 @@ func (s *Service) describeImages(_ context.Context, c *wire.Call) (any, error) {
 	if err := s.begin(c, &in); err != nil {
 		return nil, err
 	}
+	type ebs struct {
+		DeleteOnTermination bool
+		VolumeSize          int
+		VolumeType          string
+		Encrypted           bool
+	}
+	type device struct {
+		DeviceName string
+		Ebs        ebs
+	}
 	type item struct {
-		ImageId, Name, Architecture, ImageState, ImageType, ImageOwnerId, RootDeviceName, RootDeviceType, VirtualizationType string
-		IsPublic                                                                                                             bool
+		ImageId, Name, Architecture, ImageState, ImageType, ImageOwnerId string
+		RootDeviceName, RootDeviceType, VirtualizationType               string
+		PlatformDetails                                                  string
+		Platform, SourceImageId                                          string `xml:",omitempty"`
+		IsPublic                                                         bool
+		BlockDeviceMapping                                               []device
 	}
 	var found []item
 	for _, id := range in.ImageId {
@@ -30,7 +46,7 @@ func (s *Service) describeImages(_ context.Context, c *wire.Call) (any, error) {
 		}
 	}
 	const amazon = "602401143452" // the account of the EKS images
-	for _, i := range append(s.images(), silentImages()...) {
+	for _, i := range append(s.images(), imagesOf(silent)...) {
 		if i.Silent && !asksFor(in.ImageId, in.Filter, i.ID) {
 			continue
 		}
@@ -45,7 +61,19 @@ func (s *Service) describeImages(_ context.Context, c *wire.Call) (any, error) {
 			return nil, err
 		}
 		if ok {
-			found = append(found, item{i.ID, i.Name, i.Architecture, "available", "machine", amazon, "/dev/xvda", "ebs", "hvm", true})
+			x := item{
+				ImageId: i.ID, Name: i.Name, Architecture: i.Architecture, ImageState: "available", ImageType: "machine", ImageOwnerId: amazon,
+				RootDeviceName: i.devices()[0], RootDeviceType: "ebs", VirtualizationType: "hvm", IsPublic: true,
+				PlatformDetails: cmp.Or(i.Platform, "Linux/UNIX"), SourceImageId: i.SourceID,
+			}
+			// "For Windows AMIs, windows; otherwise blank": https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_Image.html
+			if strings.HasPrefix(i.Platform, "Windows") {
+				x.Platform = "windows"
+			}
+			for _, name := range i.devices() {
+				x.BlockDeviceMapping = append(x.BlockDeviceMapping, device{name, ebs{true, 20, "gp3", false}})
+			}
+			found = append(found, x)
 		}
 	}
 	list, next, err := page(found, in.paged)

@@ -17,7 +17,7 @@ type Taint struct{ Key, Value, Effect string }
 
 // Node is the registration of an instance with its cluster.
 type Node struct {
-	// Cluster, Endpoint, CertificateAuthority (base64) and ServiceCIDR come from its user data.
+	// Cluster, Endpoint, CertificateAuthority (base64) and ServiceCIDR come from its user data. Bottlerocket needs no ServiceCIDR.
 	Cluster, Endpoint, CertificateAuthority, ServiceCIDR string
 	// Name is the private DNS name, ProviderID aws:///<zone>/<instance>.
 	Name, ProviderID string
@@ -28,8 +28,8 @@ type Node struct {
 	Region, Zone, Subnet              string
 	// Architecture is Kubernetes' amd64 or arm64.
 	Architecture string
-	// KubeletVersion such as v1.36.3-eks-0e3cf2b.
-	KubeletVersion string
+	// KubeletVersion such as v1.36.3-eks-0e3cf2b. OSImage such as Amazon Linux 2023.
+	KubeletVersion, OSImage string
 	// Address is the private IPv4 address.
 	Address string
 	Spot    bool
@@ -45,35 +45,18 @@ type Node struct {
 
 // boot processes the user data and registers the node.
 func (s *Service) boot(ctx context.Context, i *instance) {
-	s.log(i, "kernel", "Linux version 6.12 Amazon Linux 2023 ("+i.image.Name+")")
-	config, err := parseUserData(i.userData)
+	s.log(i, "kernel", "Linux version 6.12 "+i.image.osImage()+" ("+i.image.Name+")")
+	configure, program := s.bootAL2023, "nodeadm"
+	if i.image.Family == Bottlerocket {
+		configure, program = s.bootBottlerocket, "bottlerocket"
+	}
+	read, joins := configure(ctx, i)
+	if !joins {
+		return
+	}
+	node, err := s.node(i, read)
 	if err != nil {
-		s.log(i, "nodeadm", "fatal: "+err.Error())
-		return
-	}
-	if s.config.Clock.Work(ctx, bootWork) != nil {
-		return
-	}
-	for n, script := range config.scripts {
-		files, err := s.runScript(ctx, i, script)
-		for _, path := range slices.Sorted(maps.Keys(files)) {
-			if err == nil {
-				err = config.addNodeConfig([]byte(files[path]))
-			}
-		}
-		if err != nil {
-			s.log(i, "cloud-init", fmt.Sprintf("part-%03d: %v", n+1, err))
-			s.log(i, "cloud-init", "Failed to run module scripts-user: the kubelet is not started")
-			return
-		}
-	}
-	if config.node == nil {
-		s.log(i, "nodeadm", "no NodeConfig in user data: nothing to join")
-		return
-	}
-	node, err := s.node(i, config.node)
-	if err != nil {
-		s.log(i, "nodeadm", "fatal: "+err.Error())
+		s.log(i, program, "fatal: "+err.Error())
 		return
 	}
 	if i.image.Silent {
@@ -107,6 +90,65 @@ func (s *Service) boot(ctx context.Context, i *instance) {
 	s.log(i, "kubelet", "Successfully registered node "+node.Name)
 }
 
+// registration is what user data says about the node.
+type registration struct {
+	cluster, endpoint, authority, serviceCIDR string
+	kubelet
+}
+
+// bootAL2023 reads user data like cloud-init and nodeadm. joins is false if the kubelet does not start.
+func (s *Service) bootAL2023(ctx context.Context, i *instance) (r registration, joins bool) {
+	config, err := parseUserData(i.userData)
+	if err != nil {
+		s.log(i, "nodeadm", "fatal: "+err.Error())
+		return r, false
+	}
+	if s.config.Clock.Work(ctx, bootWork) != nil {
+		return r, false
+	}
+	for n, script := range config.scripts {
+		files, err := s.runScript(ctx, i, script)
+		for _, path := range slices.Sorted(maps.Keys(files)) {
+			if err == nil {
+				err = config.addNodeConfig([]byte(files[path]))
+			}
+		}
+		if err != nil {
+			s.log(i, "cloud-init", fmt.Sprintf("part-%03d: %v", n+1, err))
+			s.log(i, "cloud-init", "Failed to run module scripts-user: the kubelet is not started")
+			return r, false
+		}
+	}
+	if config.node == nil {
+		s.log(i, "nodeadm", "no NodeConfig in user data: nothing to join")
+		return r, false
+	}
+	if err := config.node.validate(); err != nil {
+		s.log(i, "nodeadm", "fatal: "+err.Error())
+		return r, false
+	}
+	if r.kubelet, err = config.node.kubelet(); err != nil {
+		s.log(i, "nodeadm", "fatal: "+err.Error())
+		return r, false
+	}
+	cluster := config.node.Spec.Cluster
+	r.cluster, r.endpoint, r.authority, r.serviceCIDR = cluster.Name, cluster.APIServerEndpoint, cluster.CertificateAuthority, cluster.CIDR
+	return r, true
+}
+
+// bootBottlerocket reads user data like Bottlerocket.
+func (s *Service) bootBottlerocket(ctx context.Context, i *instance) (r registration, joins bool) {
+	if s.config.Clock.Work(ctx, bootWork) != nil {
+		return r, false
+	}
+	r, err := i.image.parseSettings(i.userData)
+	if err != nil {
+		s.log(i, "bottlerocket", "fatal: "+err.Error())
+		return r, false
+	}
+	return r, true
+}
+
 // runScript simulates the part of a script that depends on AWS: it reads the node configuration that the script fetches, with the
 // instance's role, and verifies its hash. Nothing else of the script runs. It returns the NodeConfigs that the configuration writes.
 func (s *Service) runScript(ctx context.Context, i *instance, script string) (map[string]string, error) {
@@ -136,37 +178,34 @@ func (s *Service) runScript(ctx context.Context, i *instance, script string) (ma
 }
 
 // node returns the registration of the instance's kubelet.
-func (s *Service) node(i *instance, config *nodeConfig) (Node, error) {
-	if err := config.validate(); err != nil {
-		return Node{}, err
-	}
+func (s *Service) node(i *instance, r registration) (Node, error) {
 	if i.image.KubeletVersion == "" {
 		return Node{}, fmt.Errorf("there is no kubelet on %s (%s)", i.image.ID, i.image.Name)
 	}
-	k, err := config.kubelet()
-	if err != nil {
-		return Node{}, err
-	}
+	k := r.kubelet
 	if k.maxPods == 0 {
 		k.maxPods = i.typ.MaxPods()
 	}
-	cluster := config.Spec.Cluster
 	architecture := "amd64"
 	if i.typ.Architecture == "arm64" {
 		architecture = "arm64"
 	}
 	node := Node{
-		Cluster: cluster.Name, Endpoint: cluster.APIServerEndpoint, CertificateAuthority: cluster.CertificateAuthority, ServiceCIDR: cluster.CIDR,
+		Cluster: r.cluster, Endpoint: r.endpoint, CertificateAuthority: r.authority, ServiceCIDR: r.serviceCIDR,
 		Name: i.dnsName, ProviderID: "aws:///" + i.zone + "/" + i.id, RoleARN: i.roleARN,
 		InstanceID: i.id, InstanceType: i.typ.Name, ImageID: i.image.ID,
 		Region: s.config.Region, Zone: i.zone, Subnet: i.subnet, Architecture: architecture, KubeletVersion: i.image.KubeletVersion,
+		OSImage: i.image.osImage(),
 		Address: i.address, Spot: i.spot,
 		Labels: k.labels, Taints: k.taints, KubeletFlags: k.flags, MaxPods: k.maxPods, VCPUs: i.typ.VCPUs, MemoryMiB: i.typ.MemoryMiB,
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if v, ok := s.volumes.get(i.volumes[0]); ok {
-		node.DiskGiB = v.size
+	disk := i.image.devices()[len(i.image.devices())-1]
+	for _, id := range i.volumes {
+		if v, ok := s.volumes.get(id); ok && v.device == disk {
+			node.DiskGiB = v.size
+		}
 	}
 	return node, nil
 }

@@ -356,7 +356,7 @@ func (s *Service) living() int {
 	return n
 }
 
-// addVolumes creates the disks: the image's root disk of 20 GiB, with the changes and additions of the template.
+// addVolumes creates the disks: those of the image, of 20 GiB each, with the changes and additions of the template.
 func (s *Service) addVolumes(i *instance, l launch) {
 	add := func(device string) *volume {
 		v := &volume{
@@ -367,10 +367,11 @@ func (s *Service) addVolumes(i *instance, l launch) {
 		i.volumes = append(i.volumes, v.id)
 		return v
 	}
-	const root = "/dev/xvda"
 	devices := l.data.BlockDeviceMappings
-	if !slices.ContainsFunc(devices, func(b BlockDevice) bool { return b.DeviceName == root }) {
-		add(root)
+	for _, own := range l.image.devices() {
+		if !slices.ContainsFunc(devices, func(b BlockDevice) bool { return b.DeviceName == own }) {
+			add(own)
+		}
 	}
 	for _, b := range devices {
 		v := add(b.DeviceName)

@@ -76,7 +76,7 @@ func TestInstanceLife(t *testing.T) {
 			Cluster: "drover-demo", Endpoint: "https://127.0.0.1:1", CertificateAuthority: "Y2E=", ServiceCIDR: "172.20.0.0/16",
 			Name: "ip-10-0-1-4.ec2.internal", ProviderID: "aws:///us-east-1b/" + i.ID, RoleARN: "arn:aws:iam::111122223333:role/node",
 			InstanceID: i.ID, InstanceType: "m6i.large", ImageID: ImageID("1.36", "x86_64"), Region: region, Zone: "us-east-1b", Subnet: subnet,
-			Architecture: "amd64", KubeletVersion: "v1.36.3-eks-0e3cf2b", Address: "10.0.1.4",
+			Architecture: "amd64", KubeletVersion: "v1.36.3-eks-0e3cf2b", OSImage: "Amazon Linux 2023", Address: "10.0.1.4",
 			Labels: map[string]string{
 				"drover.run/pool": "workers", "tier": "web",
 			}, Taints: []Taint{{"a", "b", "NoSchedule"}, {"spot", "", "PreferNoSchedule"}},
@@ -202,7 +202,7 @@ func TestFailedBoot(t *testing.T) {
 		},
 		"an image without kubelet joins nothing": {userData: multipartData(nodeConfigPart), image: "plain", console: "there is no kubelet"},
 		"an image whose kubelet fails joins nothing": {
-			userData: multipartData(nodeConfigPart), image: "1.36-silent", console: "kubelet.service: Main process exited",
+			userData: multipartData(nodeConfigPart), image: "silent", console: "kubelet.service: Main process exited",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -216,8 +216,11 @@ func TestFailedBoot(t *testing.T) {
 					w.objects["drover-state/userdata/"+hash] = test.stored
 				}
 				role, image := "node", plain
-				if test.image != "plain" {
-					image = ImageID(test.image, "x86_64")
+				switch test.image {
+				case "silent":
+					image = SilentImageID("1.36", "x86_64")
+				case "1.36":
+					image = ImageID("1.36", "x86_64")
 				}
 				w.role(role, test.policy)
 				if test.noRole {
@@ -512,6 +515,13 @@ func TestRenderedUserData(t *testing.T) {
 				} else {
 					userData.WriteString("value-of-" + part.(map[string]any)["Ref"].(string))
 				}
+			}
+			if text := userData.String(); strings.HasPrefix(text, "[settings") {
+				r, err := Image{Family: Bottlerocket}.parseSettings([]byte(text))
+				require.NoError(t, err)
+				require.Equal(t, "value-of-ClusterEndpoint", r.endpoint)
+				require.Contains(t, r.labels, "drover.run/pool")
+				return
 			}
 			config, err := parseUserData([]byte(userData.String()))
 			require.NoError(t, err)

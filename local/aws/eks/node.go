@@ -119,7 +119,7 @@ func nodeObject(n ec2.Node, networkReady bool, boot int64) *corev1.Node {
 					"cni plugin not initialized",
 			}},
 			NodeInfo: corev1.NodeSystemInfo{
-				Architecture: n.Architecture, OperatingSystem: "linux", OSImage: "Amazon Linux 2023", KernelVersion: "6.12.0-amzn2023",
+				Architecture: n.Architecture, OperatingSystem: "linux", OSImage: n.OSImage, KernelVersion: "6.12.0-amzn2023",
 				ContainerRuntimeVersion: "containerd://2.1.5", KubeletVersion: n.KubeletVersion, MachineID: n.InstanceID, SystemUUID: n.InstanceID,
 				BootID: fmt.Sprintf("%x", boot),
 			},

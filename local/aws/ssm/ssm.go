@@ -29,10 +29,20 @@ type Config struct {
 	Images map[string]string
 }
 
-// EKSImageParameter returns the name of the public parameter with the recommended AL2023 image for a Kubernetes minor
-// version and an architecture (x86_64 or arm64). https://docs.aws.amazon.com/eks/latest/userguide/retrieve-ami-id.html
-func EKSImageParameter(version, architecture string) string {
-	return "/aws/service/eks/optimized-ami/" + version + "/amazon-linux-2023/" + architecture + "/standard/recommended/image_id"
+// EKSImageParameter returns the name of the public parameter with the recommended image for a Kubernetes minor version: the family is
+// al2023 or bottlerocket, the variant "", nvidia, neuron, fips or nvidia-fips, and the architecture x86_64 or arm64.
+//   - https://docs.aws.amazon.com/eks/latest/userguide/retrieve-ami-id.html
+//   - https://docs.aws.amazon.com/eks/latest/userguide/retrieve-ami-id-bottlerocket.html
+func EKSImageParameter(version, family, variant, architecture string) string {
+	if family == "bottlerocket" {
+		flavor := version
+		if variant != "" {
+			flavor += "-" + variant
+		}
+		return "/aws/service/bottlerocket/aws-k8s-" + flavor + "/" + architecture + "/latest/image_id"
+	}
+	return "/aws/service/eks/optimized-ami/" + version + "/amazon-linux-2023/" + architecture + "/" + cmp.Or(variant, "standard") +
+		"/recommended/image_id"
 }
 
 // Service is Systems Manager in one region of one account.

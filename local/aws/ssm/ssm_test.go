@@ -63,7 +63,7 @@ func TestEKSImages(t *testing.T) {
 		require.NoError(t, err)
 		found += len(out.Parameters)
 	}
-	require.Equal(t, 2*len(ec2.KubernetesVersions), found)
+	require.Equal(t, 5*len(ec2.KubernetesVersions), found)
 	out, err := c.GetParametersByPath(t.Context(), &sdk.GetParametersByPathInput{Path: aws.String("/aws/service/eks/optimized-ami")})
 	require.NoError(t, err)
 	require.Empty(t, out.Parameters, "not recursive: there is nothing right below")
@@ -94,7 +94,7 @@ func TestOwnParameters(t *testing.T) {
 	_, err = s.ReadParameter(ctx, iam.Caller{}, "/team/image")
 	require.Error(t, err, "reading requires permission")
 
-	_, err = c.DeleteParameter(ctx, &sdk.DeleteParameterInput{Name: aws.String(ssm.EKSImageParameter("1.36", "arm64"))})
+	_, err = c.DeleteParameter(ctx, &sdk.DeleteParameterInput{Name: aws.String(ssm.EKSImageParameter("1.36", "al2023", "", "arm64"))})
 	require.Equal(t, "AccessDeniedException", code(err), "public parameters are AWS's")
 	_, err = c.DeleteParameter(ctx, &sdk.DeleteParameterInput{Name: aws.String("/team/image")})
 	require.NoError(t, err)

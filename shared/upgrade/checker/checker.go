@@ -64,7 +64,9 @@ type Checker struct {
 	EKS        EKS
 	// Facts is needed by Check alone.
 	Facts Facts
-	Now   func() time.Time
+	// Region is the region of the cell: releases have images by region.
+	Region string
+	Now    func() time.Time
 	// IgnorePaused treats a paused spec as if it were not paused.
 	IgnorePaused bool
 }
@@ -263,7 +265,7 @@ func (c *Checker) pinnedRelease(ctx context.Context, t upgrade.Target) (*api.Rel
 	case err != nil:
 		return nil, nil, fmt.Errorf("reading the pinned release %s: %w", t.Release, err)
 	}
-	return release, body, nil
+	return release.In(c.Region), body, nil
 }
 
 // readRelease reads a release from the specs bucket.
@@ -276,6 +278,6 @@ func (c *Checker) readRelease(ctx context.Context, r *route.Route) error {
 	if err != nil {
 		return stopUnusable("the release "+key+" cannot be used", err)
 	}
-	r.New, r.NewBody, r.To.SHA256 = release, body, names.SHA256(body)
+	r.New, r.NewBody, r.To.SHA256 = release.In(c.Region), body, names.SHA256(body)
 	return nil
 }

@@ -252,7 +252,7 @@ func TestResolve(t *testing.T) {
 		require.Equal(t, []string{"1.35", oldImage}, []string{r.Before.Spec.KubernetesVersion, r.Before.Spec.Pools[0].ImageID})
 		require.Equal(t, []string{"1.36", newImage}, []string{r.After.Spec.KubernetesVersion, r.After.Spec.Pools[0].ImageID})
 	})
-	without := func(r *api.Release) { delete(r.Spec.Images, api.AMD64) }
+	without := func(r *api.Release) { delete(r.Spec.Images, "amd64") }
 	for name, test := range map[string]struct {
 		change func(*Route)
 		stop   string

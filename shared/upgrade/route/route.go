@@ -186,7 +186,7 @@ func (r *Route) ApplyDeployed(deployed map[string]stack.Deployed) {
 	r.Images, r.NodesSince = plan.Images(deployed), plan.NodesSince(deployed)
 	upgrade.Keep{
 		Images: true, Addons: true, OverridesSpec: true,
-	}.Apply(r.Spec, r.Before, upgrade.Step{}, r.Images, plan.AddonVersions(deployed, r.Before.Spec.Addons))
+	}.Apply(r.Spec, r.Before, upgrade.Step{}, plan.KeptImages(deployed, r.Before), plan.AddonVersions(deployed, r.Before.Spec.Addons))
 }
 
 // Checked returns the input of the checks for an upgrade with these steps.
