@@ -73,6 +73,9 @@ var ownSettings = map[string]string{
 	"kubernetes.server-key":               "EKS signs the certificate of the kubelet: remove it",
 	"kubernetes.server-tls-bootstrap":     "Bottlerocket sets it, and EKS signs the certificate: remove it",
 	"kubernetes.standalone-mode":          "a node that does not register never joins: remove it",
+	"network.https-proxy":                 "drover sets it: use proxy of the pool",
+	"network.no-proxy":                    "drover sets it: use proxy of the pool",
+	"pki.drover":                          "drover sets it: use caBundle of the pool",
 	// The node would wait for its instance to be in service, and the launch hook for the node.
 	"autoscaling":    "drover's launch hook puts a node into service when it is Ready, so the node must not wait for that: remove it",
 	"cloudformation": "drover signals CloudFormation when the node is Ready, and the node must not signal earlier: remove it",

@@ -100,6 +100,7 @@ type Network struct {
 	CIDR string `json:"cidr,omitempty" rule:"format=cidr"`
 	// SecondaryCIDRs are added to the VPC, between /16 and /25; pods may use them. AWS does not mix the private ranges of
 	// RFC 1918 in one VPC (https://docs.aws.amazon.com/vpc/latest/userguide/vpc-cidr-blocks.html#add-cidr-block-restrictions).
+	// A change replaces the nodes of pools with a proxy, and no others.
 	SecondaryCIDRs []string `json:"secondaryCIDRs,omitempty" rule:"format=cidr;unique;maxItems=49"`
 	// Zones are the availability zones, all of one region; EKS needs two or more. Required unless existing is given.
 	Zones []string `json:"zones,omitempty" rule:"format=zone;unique;minItems=2"`
@@ -238,6 +239,11 @@ type Pool struct {
 	// KubeletFlags are further command line flags of the kubelet, such as --v=2. Those that drover or the AMI set cannot be
 	// given.
 	KubeletFlags []string `json:"kubeletFlags,omitempty" rule:"format=kubelet-flag;unique"`
+	// Proxy is the HTTP proxy of the nodes: of the kubelet, containerd and every other service of the system. Pods do not get it.
+	Proxy *Proxy `json:"proxy,omitempty"`
+	// CABundle has certificates in PEM that nodes trust in addition to the AMI's, such as that of a proxy or a registry: at most 8 KiB, none
+	// expired. Pods do not get them.
+	CABundle string `json:"caBundle,omitempty" rule:"format=certificates"`
 	// Files are written before the kubelet starts.
 	Files []File `json:"files,omitempty" rule:"unique=path;secret"`
 	// Commands are run by bash as root, in order, after the files are written and before the kubelet starts. Messages never
@@ -389,6 +395,15 @@ type Volume struct {
 	Throughput int `json:"throughput,omitempty" rule:"min=125;max=2000"`
 	// Encrypted encrypts the disk with the account's EBS key. A disk from an encrypted snapshot is encrypted in any case, with its key.
 	Encrypted *bool `json:"encrypted,omitempty" rule:"default=true"`
+}
+
+// Proxy is an HTTP proxy.
+type Proxy struct {
+	// URL of the proxy, without a password: every process on the node can read it.
+	URL string `json:"url" rule:"format=proxy-url"`
+	// NoProxy are hosts, domains such as .example.com, and IPv4 ranges that nodes reach directly. drover adds those of the network, the
+	// cluster and the VPC endpoints that it makes. With network.existing, list the ranges of the VPC.
+	NoProxy []string `json:"noProxy,omitempty" rule:"format=no-proxy;unique;maxItems=50"`
 }
 
 // Taint of a node, Kubernetes style.

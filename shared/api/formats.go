@@ -141,6 +141,11 @@ var formats = index(
 	// https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/node-v1/#NodeStatus
 	Format{Name: "condition", Pattern: qualifiedName, MaxLength: 316, Means: `a type of node conditions, such as "example.com/NetworkReady"`,
 		check: goodWhenTrue},
+	Format{Name: "proxy-url", Pattern: `^https?://[A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?(:[0-9]{1,5})?/?$`, MaxLength: 255,
+		Means: `the URL of an HTTP proxy without a user and a path, such as "http://proxy.example.com:3128"`},
+	Format{Name: "no-proxy", Pattern: `^[.]?[A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?(:[0-9]{1,5}|/[0-9]{1,2})?$`, MaxLength: 253,
+		Means: `a host, a domain such as ".example.com", or an IPv4 range such as "10.0.0.0/16"`},
+	Format{Name: "certificates", MaxLength: 8 << 10, Means: "certificates in PEM", check: certificates},
 	Format{Name: "command", Pattern: `^[^\x00]*[^\x00\s][^\x00]*$`, Means: "a command of bash, without NUL characters"},
 	Format{Name: "addon-name", Pattern: `^[A-Za-z0-9][A-Za-z0-9_-]*$`, MaxLength: 100, Means: `the name of an EKS add-on, such as "vpc-cni"`},
 	Format{Name: "addon-version", Pattern: `^v?[0-9][A-Za-z0-9.+-]*$`, MaxLength: 128, Means: `the version of an add-on, such as ` +

@@ -79,6 +79,8 @@ func validateCluster(c *Cluster, o Options) field.ErrorList {
 		pool := spec.Child("pools").Index(i)
 		errs = append(errs, validatePool(pool, &full.Spec.Pools[i])...)
 		errs = append(errs, validatePoolZones(pool.Child("zones"), full.Spec.Pools[i].Zones, &full.Spec.Network)...)
+		errs = append(errs, validateProxy(pool.Child("proxy"), full.Spec.Pools[i].Proxy, &full.Spec.Network)...)
+		errs = append(errs, validateBundle(pool.Child("caBundle"), full.Spec.Pools[i].CABundle, o.Now)...)
 		errs = append(errs, validatePoolTags(pool.Child("tags"), full.Spec.Pools[i].Tags, c.Spec.Tags)...)
 	}
 	errs = append(errs, validatePodIdentities(spec.Child("podIdentities"), full.Spec.PodIdentities, o.Cell)...)

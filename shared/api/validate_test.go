@@ -19,7 +19,9 @@ type rejection struct {
 const ambiguousName = `must not end in "-node" or "-pool" nor contain "-pool-": its stacks could have the names of another cluster's`
 
 func TestValidateRejects(t *testing.T) {
-	for _, cases := range []map[string]rejection{nameRejections, networkRejections, controlPlaneRejections, poolRejections, otherRejections} {
+	for _, cases := range []map[string]rejection{nameRejections, networkRejections, controlPlaneRejections, poolRejections, proxyRejections,
+		otherRejections,
+	} {
 		for name, c := range cases {
 			t.Run(name, func(t *testing.T) {
 				cluster, errs := api.ReadCluster("demo.yaml", edit(t, good, c.edits), options)
@@ -228,7 +230,7 @@ func TestReadReportsAllErrors(t *testing.T) {
 		`demo.yaml:16: spec.pools[0].maxSize: Invalid value: 0: must be greater than or equal to 1`,
 		`demo.yaml:17: spec.pools[0].size: Forbidden: unknown field: the fields here are name, instanceTypes, architecture, minSize, ` +
 			`maxSize, zones, spot, image, imageID, rootVolume, volumes, labels, tags, taints, maxPods, metadataHopLimit, detailedMonitoring, ` +
-			`kubelet, kubeletFlags, files, commands, drain, update, rollAt, readiness`,
+			`kubelet, kubeletFlags, proxy, caBundle, files, commands, drain, update, rollAt, readiness`,
 	}, lines(errs))
 }
 

@@ -68,6 +68,11 @@ func part(stack string, c *api.Cluster) map[string]string {
 		for _, pool := range c.Spec.Pools {
 			if names.PoolStack(pool.Name) == stack {
 				add("spec.pools["+pool.Name+"]", pool)
+				if pool.Proxy != nil { // what its nodes reach without the proxy
+					add("spec.network.cidr", c.Spec.Network.CIDR)
+					add("spec.network.secondaryCIDRs", c.Spec.Network.SecondaryCIDRs)
+					add("spec.network.natGateways", c.Spec.Network.NATGateways)
+				}
 			}
 		}
 		add("spec.controlPlane.serviceCIDR", c.Spec.ControlPlane.ServiceCIDR)

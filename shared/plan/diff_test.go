@@ -37,6 +37,13 @@ func TestDiff(t *testing.T) {
 			{Field: "spec.addons[coredns].configuration.token", Old: "(9 bytes)", New: "(12 bytes)"},
 		}, Diff(names.NodeAddons, at(secret("hunter2")), at(secret("hunter3000"))))
 	})
+	t.Run("shows the network where nodes reach it without their proxy", func(t *testing.T) {
+		wider := func(c *api.Cluster) { c.Spec.Network.SecondaryCIDRs = []string{"100.64.0.0/16"} }
+		proxied := func(c *api.Cluster) { c.Spec.Pools[0].Proxy = &api.Proxy{URL: "http://proxy"} }
+		require.Empty(t, Diff(pool, at(), at(wider)))
+		require.Equal(t, []status.Reason{{Field: "spec.network.secondaryCIDRs", New: `["100.64.0.0/16"]`}},
+			Diff(pool, at(proxied), at(proxied, wider)))
+	})
 	t.Run("shows that a secret of the same length changed", func(t *testing.T) {
 		require.Contains(t, Diff(pool, at(secret("hunter2")), at(secret("hunter3"))),
 			status.Reason{Field: "spec.pools[workers].commands", Old: "(17 bytes)", New: "(17 bytes), other content"})

@@ -4,6 +4,7 @@ package render
 // https://bottlerocket.dev/en/os/latest/api/settings/kubernetes/
 
 import (
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -74,6 +75,17 @@ func (r *renderer) bottlerocketSettings(pool *api.Pool) (map[string]any, error) 
 		kubernetes[setting] = value
 	}
 	settings := map[string]any{"kubernetes": kubernetes}
+	if pool.Proxy != nil {
+		var direct []any
+		for _, host := range append(directHosts(r.Cell, r.Resolved), pool.Proxy.NoProxy...) {
+			direct = append(direct, host)
+		}
+		settings["network"] = map[string]any{"https-proxy": pool.Proxy.URL, "no-proxy": direct}
+	}
+	if pool.CABundle != "" {
+		bundle := base64.StdEncoding.EncodeToString([]byte(pool.CABundle))
+		settings["pki"] = map[string]any{"drover": map[string]any{"data": bundle, "trusted": true}}
+	}
 	if err := mergeSettings(settings, pool.Image.Settings); err != nil {
 		return nil, fmt.Errorf("image.settings.%w", err)
 	}

@@ -107,6 +107,29 @@ func TestBottlerocketHasThePoolsFields(t *testing.T) {
 	}}, settings)
 }
 
+func TestBottlerocketWithAProxy(t *testing.T) {
+	settings, err := bottlerocketPool(t, func(p *api.Pool) {
+		p.Proxy = &api.Proxy{URL: "http://proxy.example.com:3128", NoProxy: []string{".example.com"}}
+		p.Image.Settings["network"] = map[string]any{"hostname": "batch"}
+	})
+	require.NoError(t, err)
+	settings = settings["settings"].(map[string]any)
+	network := settings["network"].(map[string]any)
+	require.Equal(t, "http://proxy.example.com:3128", network["https-proxy"])
+	require.Equal(t, "batch", network["hostname"])
+	direct := network["no-proxy"].([]any)
+	require.Equal(t, []any{"localhost", ".example.com"}, []any{direct[0], direct[len(direct)-1]})
+	in := resolve(t, fullCluster())
+	in.Resolved.Spec.Pools[1].CABundle = rootCertificate
+	require.Equal(t, rootCertificate, readUserData(t, userDataOf(t, stackOf(t, render(t, in), "pool-batch"))).Certificates)
+
+	_, err = bottlerocketPool(t, func(p *api.Pool) {
+		p.Proxy = &api.Proxy{URL: "http://proxy.example.com:3128"}
+		p.Image.Settings["network"] = map[string]any{"https-proxy": "http://other"}
+	})
+	require.ErrorContains(t, err, "image.settings.network.https-proxy: it is stated twice")
+}
+
 func TestBottlerocketRefusesToRender(t *testing.T) {
 	for want, change := range map[string]func(*api.Pool){
 		"has no files":  func(p *api.Pool) { p.Files = []api.File{{Path: "/a"}} },

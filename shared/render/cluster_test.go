@@ -105,6 +105,8 @@ func fullCluster() *api.Cluster {
 						"reservedMemory": []any{map[string]any{"numaNode": float64(0), "limits": map[string]any{"memory": "1Gi"}}},
 					},
 					KubeletFlags: []string{"--v=2", "--image-gc-high-threshold=70"},
+					Proxy:        &api.Proxy{URL: "http://proxy.example.com:3128", NoProxy: []string{".example.com", "192.168.0.0/16"}},
+					CABundle:     rootCertificate,
 					Files: []api.File{
 						{Path: "/etc/motd", Mode: "0644", Content: "it's \"$HOME\" `here`\nand there\n"},
 						{Path: "/etc/drover/secret", Mode: "0400", Content: "no newline at the end"},

@@ -29,6 +29,8 @@ var changes = []struct {
 	{`^spec\.kubernetesVersion$`, []string{names.ControlPlane}},
 	// The first two zones are those of a pool.
 	{`^spec\.network\.zones\[[01]\]$`, []string{"refused"}},
+	// Nodes with a proxy reach the ranges of the network without it.
+	{`^spec\.network\.(cidr|secondaryCIDRs\[\d\])$`, []string{names.Network, "pool-workers"}},
 	{`^spec\.network\.`, []string{names.Network}},
 	{`^spec\.controlPlane\.serviceCIDR$`, []string{names.ControlPlane, "pool-workers", "pool-batch"}},
 	{`^spec\.controlPlane\.`, []string{names.ControlPlane}},

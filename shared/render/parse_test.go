@@ -4,6 +4,7 @@ package render
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -15,8 +16,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/BurntSushi/toml"
@@ -79,7 +82,11 @@ func userDataOf(t testing.TB, stack Stack) string {
 type nodeData struct {
 	// Config is the NodeConfig.
 	Config map[string]any
-	// Script is the shell script, or "".
+	// Certificates are what the script trust installs, or "".
+	Certificates, trust string
+	// Environment are the variables that Script exports.
+	Environment map[string]string
+	// Script fetches and runs the configuration, or is "". It is without its exports.
 	Script string
 }
 
@@ -100,7 +107,9 @@ func readUserData(t testing.TB, text string) nodeData {
 	t.Helper()
 	require.LessOrEqual(t, len(text), MaxUserData)
 	if strings.HasPrefix(text, "[settings") {
-		return nodeData{Config: readTOML(t, text)}
+		data := nodeData{Config: readTOML(t, text)}
+		data.Certificates = takeCertificates(t, data.Config)
+		return data
 	}
 	message, err := mail.ReadMessage(strings.NewReader(text))
 	require.NoError(t, err)
@@ -121,12 +130,84 @@ func readUserData(t testing.TB, text string) nodeData {
 			require.Nil(t, data.Config)
 			require.NoError(t, yaml.Unmarshal(body, &data.Config), string(body))
 		case "text/x-shellscript":
+			if strings.Contains(string(body), "update-ca-trust") {
+				require.Empty(t, data.trust+data.Script, "before the other script")
+				data.trust = string(body)
+				data.Certificates = installed(t, data.trust)
+				break
+			}
 			require.Empty(t, data.Script)
-			data.Script = string(body)
+			data.Script, data.Environment = withoutExports(t, string(body))
 		default:
 			require.Fail(t, "unknown part", media)
 		}
 	}
+}
+
+// anchors is where the system takes further certificates from.
+const anchors = "/etc/pki/ca-trust/source/anchors/"
+
+// installed runs a script that installs certificates in another place, and returns them. Most specs of a test have the same script, which
+// runs once.
+func installed(t testing.TB, script string) string {
+	t.Helper()
+	if known, found := installedBy.Load(script); found {
+		return known.(string)
+	}
+	bin := t.TempDir()
+	store, err := os.MkdirTemp("", "anchors") // names of tests have characters that bash reads
+	require.NoError(t, err)
+	t.Cleanup(func() { os.RemoveAll(store) })
+	executable(t, bin, "update-ca-trust", "exit 0")
+	executable(t, bin, "systemctl", "exit 1")
+	require.Equal(t, 1, strings.Count(script, anchors))
+	printed, err := runScript(t, bin, []byte(strings.Replace(script, anchors, store+"/", 1)))
+	require.NoError(t, err, printed)
+	body, err := os.ReadFile(filepath.Join(store, "drover.pem"))
+	require.NoError(t, err)
+	installedBy.Store(script, string(body))
+	return string(body)
+}
+
+// withoutExports returns a script without the variables that it exports, and the variables as bash reads them.
+func withoutExports(t testing.TB, script string) (rest string, variables map[string]string) {
+	t.Helper()
+	start, end := strings.Index(script, "\nexport "), strings.Index(script, "\n\nfor try")
+	if start < 0 {
+		return script, nil
+	}
+	exports, rest := script[start:end], script[:start]+script[end:]
+	if known, found := exportedBy.Load(exports); found {
+		return rest, known.(map[string]string)
+	}
+	printed, err := runScript(t, t.TempDir(), []byte(exports+"\nenv --null\n"))
+	require.NoError(t, err)
+	variables = map[string]string{}
+	for text := range strings.SplitSeq(strings.TrimSuffix(printed, "\x00"), "\x00") {
+		name, value, _ := strings.Cut(text, "=")
+		if !slices.Contains([]string{"PATH", "PWD", "SHLVL", "_"}, name) {
+			variables[name] = value
+		}
+	}
+	exportedBy.Store(exports, variables)
+	return rest, variables
+}
+
+// What scripts did, by their text.
+var installedBy, exportedBy sync.Map
+
+// takeCertificates removes the certificates from the settings of Bottlerocket, where they are encoded, and returns them.
+func takeCertificates(t testing.TB, config map[string]any) string {
+	t.Helper()
+	pki, found := at(t, config, "settings").(map[string]any)["pki"].(map[string]any)
+	if !found {
+		return ""
+	}
+	require.Equal(t, true, at(t, pki, "drover", "trusted"))
+	body, err := base64.StdEncoding.DecodeString(at(t, pki, "drover", "data").(string))
+	require.NoError(t, err)
+	delete(pki, "drover")
+	return string(body)
 }
 
 // kubeletOf reads the flags of a NodeConfig: labels, taints, the others.

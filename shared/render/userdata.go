@@ -26,6 +26,10 @@ type userDataParams struct {
 	Kubelet []kubeletSetting
 	// KubeletApart reports that the kubelet's part is in the configuration, because user data has no room for it.
 	KubeletApart bool
+	// Environment are the variables of every service of the system, and of the scripts here.
+	Environment []variable
+	// CABundle has certificates in PEM, or is "".
+	CABundle string
 	// Configuration is the S3 address of the script with files and commands, or "".
 	Configuration, Checksum, Region string
 }
@@ -44,6 +48,9 @@ type kubeletSetting struct {
 	Name  string
 	Value any
 }
+
+// variable of the environment.
+type variable struct{ Name, Value string }
 
 // part of a Fn::Join: text, or the value of a stack parameter.
 type part struct{ Text, Ref string }
@@ -64,6 +71,8 @@ func (r *renderer) userData(pool *api.Pool) ([]part, error) {
 		ServiceCIDR: r.Resolved.Spec.ControlPlane.ServiceCIDR,
 		MaxPods:     pool.MaxPods,
 		Region:      r.Cell.Region,
+		Environment: proxyEnvironment(r.Cell, r.Resolved, pool.Proxy),
+		CABundle:    pool.CABundle,
 	}
 	for _, name := range slices.Sorted(maps.Keys(pool.Kubelet)) {
 		if name == "maxPods" {

@@ -530,6 +530,10 @@ func TestRenderedUserData(t *testing.T) {
 			require.Equal(t, "value-of-ClusterEndpoint", config.node.Spec.Cluster.APIServerEndpoint)
 			for _, script := range config.scripts {
 				found := fetches(script)
+				if strings.Contains(script, "update-ca-trust") {
+					require.Empty(t, found)
+					continue
+				}
 				require.Len(t, found, 1)
 				rendered, err := filepath.Glob(filepath.Join(filepath.Dir(path), "userdata-"+found[0].sha256[:12]+"*"))
 				require.NoError(t, err)

@@ -1,0 +1,15 @@
+package render
+
+// rootCertificate is a certificate authority that is valid for a hundred years. Its key is not kept.
+const rootCertificate = `-----BEGIN CERTIFICATE-----
+MIIBhTCCASugAwIBAgIUWChFFAw7tRILZV2IcnK1G+EDI6wwCgYIKoZIzj0EAwIw
+FzEVMBMGA1UEAwwMRXhhbXBsZSByb290MCAXDTI2MTEyODExMjQ0N1oYDzIxMjYx
+MTA0MTEyNDQ3WjAXMRUwEwYDVQQDDAxFeGFtcGxlIHJvb3QwWTATBgcqhkjOPQIB
+BggqhkjOPQMBBwNCAATmJxMmMLUzenk/VY2iA5DT057j1v+Cwf6t1Qcgl+CmgU/v
+2tb9Rgz6MMmM3UdR0iWSo5TAF/bZ3E0gfn+3Nm1Qo1MwUTAdBgNVHQ4EFgQUaPmi
+S8vOq1Nl5qt6NdbrvdAqhQcwHwYDVR0jBBgwFoAUaPmiS8vOq1Nl5qt6NdbrvdAq
+hQcwDwYDVR0TAQH/BAUwAwEB/zAKBggqhkjOPQQDAgNIADBFAiB1J5H00X15SRPR
+oJfBFTnTojTripgGvFOZSLV1HL5QlQIhAJzl+t9qYL5A0b2aQXZPf2dy0wBmNJ5P
+xrrAIOuPXNc+
+-----END CERTIFICATE-----
+`
