@@ -6,11 +6,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -42,6 +44,23 @@ type world struct {
 	machines       *sfn.Client
 }
 
+// commands builds the commands once for all accounts, and returns their folder. Debug information would double the time of linking.
+var commands = sync.OnceValues(func() (dir string, err error) {
+	if dir, err = os.MkdirTemp("", "drover-deploy-commands-"); err != nil {
+		return "", err
+	}
+	built = dir
+	build := exec.Command("go", "build", "-ldflags", "-s -w", "-o", dir, "./cmd/deploy", "./cmd/verify")
+	build.Dir = filepath.Join("..", "..", "..", "..")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building the commands: %w\n%s", err, out)
+	}
+	return dir, nil
+})
+
+// built is the folder of the commands. TestMain removes it.
+var built string
+
 // start starts an account. otherReadings are the open questions about AWS that the account does not read strictly: see facts.Parse.
 func start(t *testing.T, otherReadings string) *world {
 	t.Helper()
@@ -51,11 +70,8 @@ func start(t *testing.T, otherReadings string) *world {
 	require.FileExists(t, filepath.Join(assembly, names.CellStack+".template.json"), "drover is not synthesized: run make local first")
 	require.Empty(t, kubernetes.Missing(kubernetes.BinDir(root)), "programs of Kubernetes are missing: run make local first")
 	require.DirExists(t, filepath.Join(root, "infra", "node_modules"), "the CDK command is not installed: run make node_modules first")
-	dir := t.TempDir()
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", dir, "./cmd/deploy", "./cmd/verify")
-	build.Dir = root
-	out, err := build.CombinedOutput()
-	require.NoError(t, err, "%s", out)
+	dir, err := commands()
+	require.NoError(t, err)
 	environment := startAccount(t, accountOptions{KubernetesBin: kubernetes.BinDir(root), OtherReadings: otherReadings})
 	cfg := configOf(environment)
 	return &world{
