@@ -86,8 +86,10 @@ var functionGrants = map[string][]grant{
 		state(s3ReadWrite, "status/"),
 		listState,
 		{
-			why:       "EKS's catalogs and images by id support no resource-level permissions.",
-			actions:   []string{"eks:DescribeClusterVersions", "eks:DescribeAddonVersions", "ec2:DescribeImages"},
+			why: "EKS's catalogs and images by id support no resource-level permissions.",
+			actions: []string{
+				"eks:DescribeClusterVersions", "eks:DescribeAddonVersions", "eks:DescribeAddonConfiguration", "ec2:DescribeImages",
+			},
 			resources: []string{"*"},
 		},
 	},
@@ -386,8 +388,8 @@ var functionGrants = map[string][]grant{
 		{
 			why: "Listing all stacks, EKS's catalogs, and images and instances by id support no resource-level permissions.",
 			actions: []string{
-				"cloudformation:DescribeStacks", "eks:DescribeClusterVersions", "eks:DescribeAddonVersions", "ec2:DescribeImages",
-				"ec2:DescribeInstances",
+				"cloudformation:DescribeStacks", "eks:DescribeClusterVersions", "eks:DescribeAddonVersions", "eks:DescribeAddonConfiguration",
+				"ec2:DescribeImages", "ec2:DescribeInstances",
 			},
 			resources: []string{"*"},
 		},

@@ -111,7 +111,8 @@ func TestFunctionRolesHaveOnlyTheirCalls(t *testing.T) {
 		"publish": {
 			"s3:GetObject on specs/releases/*", "s3:ListBucket on specs",
 			"s3:GetObject on state/status/*", "s3:PutObject on state/status/*", "s3:ListBucket on state",
-			"eks:DescribeClusterVersions on *", "eks:DescribeAddonVersions on *", "ec2:DescribeImages on *", failed,
+			"eks:DescribeClusterVersions on *", "eks:DescribeAddonVersions on *", "eks:DescribeAddonConfiguration on *",
+			"ec2:DescribeImages on *", failed,
 		},
 		"rollout": {
 			"s3:GetObject on specs/rollouts/*", "s3:GetObject on specs/decisions/*", "s3:GetObject on specs/freezes/*",
@@ -249,7 +250,7 @@ func TestFunctionRolesHaveOnlyTheirCalls(t *testing.T) {
 			"states:DescribeExecution on execution:drover-upgrade:*", "states:StartExecution on stateMachine:drover-upgrade",
 			"states:StopExecution on execution:drover-converge:*",
 			"cloudformation:DescribeStacks on *", "eks:DescribeCluster on cluster/drover-*", "eks:DescribeClusterVersions on *",
-			"eks:DescribeAddonVersions on *", "ec2:DescribeImages on *", "ec2:DescribeInstances on *",
+			"eks:DescribeAddonVersions on *", "eks:DescribeAddonConfiguration on *", "ec2:DescribeImages on *", "ec2:DescribeInstances on *",
 			"autoscaling:CompleteLifecycleAction on autoScalingGroup:*:autoScalingGroupName/drover-*",
 			"cloudformation:DescribeStackEvents on stack/drover-*",
 			"autoscaling:SetInstanceHealth on autoScalingGroup:*:autoScalingGroupName/drover-*",

@@ -123,6 +123,8 @@ func (f *fleet) All(context.Context) (map[string]stack.Deployed, error) {
 	return f.stacks, nil
 }
 
+func (*fleet) Compat(context.Context, []string) (upgrade.Compat, error) { return nil, nil }
+
 func (f *fleet) Offered(context.Context) ([]string, error) { return []string{minor}, nil }
 
 func (f *fleet) Exists(context.Context, string) (bool, error) { return false, nil }

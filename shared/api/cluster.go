@@ -435,4 +435,8 @@ type Addon struct {
 	// Configuration of the add-on: any object that its schema allows. Default: the release's; the two are not merged. Messages never show
 	// its values.
 	Configuration map[string]any `json:"configuration,omitempty" rule:"secret"`
+	// PodIdentities give the pods of the add-on permissions in AWS. They need the add-on eks-pod-identity-agent. An empty list means that
+	// the pods have their permissions from elsewhere. Default: the release's. Without those, drover creates the roles of vpc-cni and
+	// aws-ebs-csi-driver.
+	PodIdentities []AddonIdentity `json:"podIdentities,omitzero" rule:"unique=serviceAccount;maxItems=10"`
 }

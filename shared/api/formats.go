@@ -97,6 +97,8 @@ var formats = index(
 		Means: `the ARN of an IAM role, such as "arn:aws:iam::111122223333:role/workloads/checkout"`, check: notOwnRole},
 	Format{Name: "managed-policy", Pattern: `^([A-Za-z][A-Za-z0-9_-]*/)*[A-Za-z0-9_+=,.@-]{1,128}$`, MaxLength: 512,
 		Means: `the name of an AWS managed policy, such as "AmazonS3ReadOnlyAccess"`},
+	Format{Name: "addon-policy", Pattern: `^(` + strings.Join(addonPolicyNames, "|") + `)$`,
+		Means: "a policy for which drover creates a role: " + strings.Join(addonPolicyNames, ", ")},
 	Format{Name: "namespace-name", Pattern: `^` + label + `$`, MaxLength: 63, Means: `the name of a namespace, such as "shop"`},
 	Format{Name: "service-account", Pattern: `^` + label + `(\.` + label + `)*$`, MaxLength: 253,
 		Means: "the name of a service account: lower case letters, digits, '-' and '.', starting and ending with a letter or digit"},

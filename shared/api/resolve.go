@@ -76,6 +76,9 @@ func mergeAddons(release, spec []Addon) []Addon {
 		if own.Configuration != nil {
 			merged[i].Configuration = own.Configuration
 		}
+		if own.PodIdentities != nil {
+			merged[i].PodIdentities = own.PodIdentities
+		}
 	}
 	return merged
 }

@@ -83,6 +83,7 @@ func validateCluster(c *Cluster, o Options) field.ErrorList {
 		errs = append(errs, validateBundle(pool.Child("caBundle"), full.Spec.Pools[i].CABundle, o.Now)...)
 		errs = append(errs, validatePoolTags(pool.Child("tags"), full.Spec.Pools[i].Tags, c.Spec.Tags)...)
 	}
+	errs = append(errs, validateAddonIdentities(spec.Child("addons"), full.Spec.Addons, o.Cell)...)
 	errs = append(errs, validatePodIdentities(spec.Child("podIdentities"), full.Spec.PodIdentities, o.Cell)...)
 	errs = append(errs, validateUpgrade(spec.Child("upgrade"), &full.Spec, o.Now)...)
 	errs = append(errs, validateTags(spec.Child("tags"), c.Spec.Tags)...)
@@ -99,6 +100,7 @@ func validateRelease(r *Release, o Options) field.ErrorList {
 			errs = append(errs, field.Required(spec.Child("addons").Index(i).Child("version"), "a release states the versions of its add-ons"))
 		}
 	}
+	errs = append(errs, validateAddonIdentities(spec.Child("addons"), r.Spec.Addons, nil)...)
 	return append(errs, validateUpgradeFrom(spec.Child("upgradeFrom"), r)...)
 }
 

@@ -58,6 +58,8 @@ func (d *deployedCluster) Rolls(context.Context, string) (map[string]time.Time, 
 
 func (d *deployedCluster) AddDue(context.Context, string, time.Time) error { return nil }
 
+func (*deployedCluster) Compat(context.Context, []string) (upgrade.Compat, error) { return nil, nil }
+
 func (d *deployedCluster) Offered(context.Context) ([]string, error) { return []string{"1.36"}, nil }
 
 func (d *deployedCluster) Exists(context.Context, string) (bool, error) {

@@ -52,6 +52,9 @@ func (p *Planner) render(ctx context.Context, w work, in Request, spec *api.Clus
 	if errs != nil {
 		return w, &Stop{status.ReasonSpecInvalid, errs.In(key, body).Error()}
 	}
+	if err := p.validatePermissions(ctx, &w, spec); err != nil {
+		return w, err
+	}
 	requested, err := p.State.Rolls(ctx, cluster)
 	if err != nil {
 		return w, err

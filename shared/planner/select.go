@@ -3,6 +3,7 @@ package planner
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/names"
@@ -43,6 +44,9 @@ func (p *Planner) decode(w *work, object store.Object) (*api.Cluster, []byte, er
 	return spec, object.Body, nil
 }
 
+// rejections are the reasons for which a spec does not apply.
+var rejections = []string{status.ReasonSpecInvalid, status.ReasonReleaseUnusable, status.ReasonAddonWithoutPermission}
+
 // read selects the spec that applies, and renders it. While the newest spec or its release cannot be used, the last good spec applies: an
 // invalid upload changes nothing, and drover still repairs the cluster.
 func (p *Planner) read(ctx context.Context, in Request) (work, error) {
@@ -58,7 +62,7 @@ func (p *Planner) read(ctx context.Context, in Request) (work, error) {
 		return why
 	}
 	var rejected *Stop
-	if !errors.As(err, &rejected) || rejected.Reason != status.ReasonSpecInvalid && rejected.Reason != status.ReasonReleaseUnusable {
+	if !errors.As(err, &rejected) || !slices.Contains(rejections, rejected.Reason) {
 		return w, refuseRoll(err)
 	}
 	good, err := p.readLastGood(ctx, in)

@@ -89,6 +89,8 @@ type Facts struct {
 	Catalog []Version
 	// Compat holds the versions that EKS offers of the cluster's add-ons, before and after.
 	Compat upgrade.Compat
+	// Recommended has what EKS recommends for add-ons without permissions, by add-on. Only the check of a release has it.
+	Recommended map[string][]api.RecommendedIdentity
 	// Groups of the pools, by pool.
 	Groups map[string]Group
 	// Subnets of the control plane and of the groups, by id.

@@ -21,6 +21,7 @@ const (
 	SurgeCapacity       = "SurgeCapacity"
 	AddonsHealthy       = "AddonsHealthy"
 	AddonsCompatible    = "AddonsCompatible"
+	AddonPermissions    = "AddonPermissions"
 	VersionOffered      = "VersionOffered"
 	UpgradeFrom         = "UpgradeFrom"
 	SupportDates        = "SupportDates"

@@ -15,12 +15,13 @@ import (
 var releaseChecks = []check{
 	{name: VersionOffered, run: versionOffered},
 	{name: AddonsCompatible, run: addonsCompatible},
+	{name: AddonPermissions, run: addonPermissions},
 	{name: SupportDates, run: supportDates},
 	{name: Images, run: images},
 }
 
 // CheckRelease checks what a release names: EKS offers its Kubernetes version, its add-ons are compatible, and its images exist. It needs
-// only Catalog, Compat and Images of the facts.
+// only Catalog, Compat, Images and Recommended of the facts.
 func CheckRelease(f *Facts, r *api.Release) []status.Check {
 	// A cluster that consists only of the release.
 	cluster := &api.Cluster{Spec: api.ClusterSpec{Addons: r.Spec.Addons}}

@@ -23,6 +23,7 @@ type Parameters interface {
 // Defaults are the default versions of add-ons: a subset of eks.Reader.
 type Defaults interface {
 	DefaultVersions(ctx context.Context, kubernetesVersion string, addons []string) (map[string]string, error)
+	Recommended(ctx context.Context, addon, version string) ([]api.RecommendedIdentity, error)
 }
 
 // Catalog is what AWS recommends in one region.
@@ -38,6 +39,8 @@ type Drafter struct {
 	Catalogs []Catalog
 	// Defaults are those of the first region.
 	Defaults Defaults
+
+	uncovered map[string][]api.RecommendedIdentity
 }
 
 // DraftOptions say what a release is to have.
@@ -60,6 +63,8 @@ type Draft struct {
 	// regions of the catalogs, in their order.
 	regions []string
 	images  map[string]preflight.Image
+	// uncovered has what EKS recommends for add-ons that the release gives no permissions, by add-on.
+	uncovered map[string][]api.RecommendedIdentity
 }
 
 // Draft makes a release. It fails if AWS recommends no image of a kind in a region, or no version of an add-on.
@@ -93,6 +98,7 @@ func (d *Drafter) Draft(ctx context.Context, o DraftOptions) (*Draft, error) {
 		return nil, err
 	}
 	draft.Release = &api.Release{APIVersion: api.GroupVersion, Kind: api.KindRelease, Metadata: api.Metadata{Name: o.Name}, Spec: spec}
+	draft.uncovered = d.uncovered
 	return draft, draft.check()
 }
 
@@ -145,6 +151,9 @@ func (d *Drafter) addons(ctx context.Context, kubernetesVersion string, addons [
 			return nil, fmt.Errorf("EKS has no default version of the add-on %s for Kubernetes %s: use --from with a release without it",
 				addons[i].Name, kubernetesVersion)
 		}
+		if err := d.identities(ctx, &addons[i]); err != nil {
+			return nil, err
+		}
 	}
 	return addons, nil
 }
@@ -180,6 +189,7 @@ func (d *Draft) YAML() []byte {
 		if addon.Configuration != nil {
 			fmt.Fprintf(&b, "      configuration: %s\n", quote(addon.Configuration))
 		}
+		b.WriteString(d.identitiesYAML(addon))
 	}
 	fmt.Fprintf(&b, "  templateVersion: %s\n", quote(spec.TemplateVersion))
 	return b.Bytes()

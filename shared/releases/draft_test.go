@@ -19,6 +19,7 @@ import (
 type catalogs struct {
 	parameters, addons map[string]string
 	images             map[string]preflight.Image
+	recommended        map[string][]api.RecommendedIdentity
 	requests           int
 	failing            error
 }
@@ -48,6 +49,10 @@ func (c *catalogs) Values(_ context.Context, names []string) (map[string]string,
 
 func (c *catalogs) DefaultVersions(_ context.Context, _ string, addons []string) (map[string]string, error) {
 	return choose(c.addons, addons), nil
+}
+
+func (c *catalogs) Recommended(_ context.Context, addon, _ string) ([]api.RecommendedIdentity, error) {
+	return c.recommended[addon], nil
 }
 
 func (c *catalogs) Images(_ context.Context, ids []string) (map[string]preflight.Image, error) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/preflight"
 	"github.com/drover-run/drover/shared/releases"
@@ -47,7 +48,15 @@ func (f *fixture) Catalog(context.Context) ([]preflight.Version, error) {
 
 func (f *fixture) Compat(_ context.Context, addons []string) (upgrade.Compat, error) {
 	f.described = append(f.described, addons...)
-	return upgrade.Compat{"coredns": {{Version: "v1.13.2", Kubernetes: []string{"1.36"}}}}, f.failing["compat"]
+	return upgrade.Compat{
+		"coredns":      {{Version: "v1.13.2", Kubernetes: []string{"1.36"}}},
+		"external-dns": {{Version: "v0.20.0", Kubernetes: []string{"1.36"}, NeedsPermissions: true}},
+	}, f.failing["compat"]
+}
+
+func (f *fixture) Recommended(_ context.Context, addon, _ string) ([]api.RecommendedIdentity, error) {
+	f.described = append(f.described, "configuration of "+addon)
+	return []api.RecommendedIdentity{{ServiceAccount: "dns", Policies: []string{"AmazonRoute53FullAccess"}}}, f.failing["recommended"]
 }
 
 func (f *fixture) Images(_ context.Context, ids []string) (map[string]preflight.Image, error) {

@@ -41,6 +41,7 @@ type State interface {
 type EKS interface {
 	Catalog(ctx context.Context) ([]preflight.Version, error)
 	Compat(ctx context.Context, addons []string) (upgrade.Compat, error)
+	Recommended(ctx context.Context, addon, version string) ([]api.RecommendedIdentity, error)
 }
 
 // Images describes images of EC2: a subset of ec2.Capacity.
@@ -171,6 +172,12 @@ func (c *Checker) CheckRelease(ctx context.Context, release *api.Release) ([]sta
 	}
 	if facts.Compat, err = c.EKS.Compat(ctx, addons); err != nil {
 		return nil, err
+	}
+	facts.Recommended = map[string][]api.RecommendedIdentity{}
+	for _, lacking := range facts.WithoutPermission(release.Spec.Addons) {
+		if facts.Recommended[lacking.Name], err = c.EKS.Recommended(ctx, lacking.Name, lacking.Version); err != nil {
+			return nil, err
+		}
 	}
 	if facts.Images, err = c.Images.Images(ctx, slices.Sorted(maps.Values(release.Spec.Images))); err != nil {
 		return nil, err

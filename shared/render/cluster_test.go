@@ -144,6 +144,9 @@ func fullCluster() *api.Cluster {
 				{Name: "metrics-server", Version: "v0.8.0-eksbuild.3", Configuration: map[string]any{
 					"replicas": float64(3), "tolerations": []any{map[string]any{"operator": "Exists"}}, "hostNetwork": map[string]any{"enabled": false},
 					"affinity": nil,
+				}, PodIdentities: []api.AddonIdentity{
+					{ServiceAccount: "metrics", RoleARN: "arn:aws:iam::111122223333:role/workloads/metrics"},
+					{ServiceAccount: "metrics-server", Policies: []string{"CloudWatchAgentServerPolicy"}},
 				}},
 			},
 			PodIdentities: []api.PodIdentity{

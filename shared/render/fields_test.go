@@ -48,6 +48,7 @@ var changes = []struct {
 	{`^spec\.addons\[1\]\.name$`, []string{names.Addons, names.NodeAddons}},
 	// Without the pod identity agent, the CNI gets its permissions from the nodes. Other tests check that.
 	{`^spec\.addons\[2\]\.name$`, []string{"refused"}},
+	{`^spec\.addons\[\d\]\.podIdentities\[\d\]\.policies`, []string{"refused"}},
 	{`^spec\.addons\[[012]\]\.`, []string{names.Addons}},
 	{`^spec\.addons\[[3-9]\]\.`, []string{names.NodeAddons}},
 	// One of the pools states another value.

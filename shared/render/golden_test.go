@@ -41,6 +41,21 @@ var goldens = map[string]func(*api.Cluster, *api.Release, *Cell){
 	"cni-without-identity": func(_ *api.Cluster, r *api.Release, _ *Cell) {
 		r.Spec.Addons = []api.Addon{{Name: "vpc-cni", Version: "v1.21.1-eksbuild.1"}}
 	},
+	"addon-identities": func(c *api.Cluster, _ *api.Release, _ *Cell) {
+		c.Spec.Addons = []api.Addon{
+			{Name: "vpc-cni", PodIdentities: []api.AddonIdentity{
+				{ServiceAccount: "aws-node", RoleARN: "arn:aws:iam::111122223333:role/workloads/cni"},
+			}},
+			{Name: "aws-ebs-csi-driver", PodIdentities: []api.AddonIdentity{}},
+			{Name: "aws-efs-csi-driver", Version: "v2.1.0-eksbuild.1", PodIdentities: []api.AddonIdentity{
+				{ServiceAccount: "efs-csi-node-sa", Policies: []string{"AmazonEFSCSIDriverPolicy"}},
+				{ServiceAccount: "efs-csi-controller-sa", Policies: []string{"AmazonEFSCSIDriverPolicy"}},
+			}},
+			{Name: "amazon-cloudwatch-observability", Version: "v4.0.0-eksbuild.1", PodIdentities: []api.AddonIdentity{
+				{ServiceAccount: "cloudwatch-agent", Policies: []string{"CloudWatchAgentServerPolicy", "AWSXrayWriteOnlyAccess"}},
+			}},
+		}
+	},
 	"pod-identities": func(c *api.Cluster, _ *api.Release, _ *Cell) {
 		c.Spec.PodIdentities = []api.PodIdentity{
 			{Namespace: "shop", ServiceAccount: "checkout", RoleARN: "arn:aws:iam::111122223333:role/workloads/checkout"},

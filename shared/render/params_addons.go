@@ -4,6 +4,7 @@ package render
 
 import (
 	"errors"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -24,18 +25,23 @@ type addon struct {
 	Name, Version string
 	// Configuration is nil if there is none.
 	Configuration map[string]any
-	// RolePolicy is the ARN of the policy for the add-on's service account, by pod identity, or "".
-	RolePolicy, ServiceAccount string
+	// Roles are the roles that drover creates for the add-on. Associations are those of its service accounts, and nil if it states none.
+	Roles        []addonRole
+	Associations []addonAssociation
+	// None reports that the add-on states an empty list, which removes the associations that it had.
+	None bool
 }
+
+// addonRole is a role with AWS managed policies, as ARNs.
+type addonRole struct {
+	ID       string
+	Policies []string
+}
+
+// addonAssociation gives a service account a role: one of the add-on's, by its id, or one that exists.
+type addonAssociation struct{ ServiceAccount, RoleID, RoleARN string }
 
 const podIdentityAgent = "eks-pod-identity-agent"
-
-// podIdentities are the add-ons that call AWS, with the AWS managed policy of each.
-// https://docs.aws.amazon.com/eks/latest/userguide/add-ons-iam.html
-var podIdentities = map[string]struct{ serviceAccount, policy string }{
-	"vpc-cni":            {"aws-node", "AmazonEKS_CNI_Policy"},
-	"aws-ebs-csi-driver": {"ebs-csi-controller-sa", "AmazonEBSCSIDriverPolicyV2"},
-}
 
 // newAddonsParams returns the add-ons of a stack, or nil if there are none.
 func newAddonsParams(cell Cell, cluster *api.Cluster, description string, belongs func(name string) bool) (*addonsParams, error) {
@@ -51,16 +57,19 @@ func newAddonsParams(cell Cell, cluster *api.Cluster, description string, belong
 		if len(a.Configuration) > 0 {
 			out.Configuration = a.Configuration
 		}
-		if identity, ok := podIdentities[a.Name]; ok {
-			switch {
-			case has(cluster, podIdentityAgent):
-				out.RolePolicy, out.ServiceAccount = cell.managedPolicy(identity.policy), identity.serviceAccount
-				if belongs(podIdentityAgent) {
-					out.After = addonID(podIdentityAgent)
-				}
-			case a.Name != "vpc-cni": // it runs in the host's network and can use the node's role
-				return nil, errors.New("spec.addons: " + a.Name + " has its permission by pod identity: add " + podIdentityAgent)
+		identities, stated := a.Identities()
+		switch {
+		case len(identities) == 0:
+			out.None = stated
+		case has(cluster, podIdentityAgent):
+			if err := out.addIdentities(cell, identities); err != nil {
+				return nil, err
 			}
+			if belongs(podIdentityAgent) {
+				out.After = addonID(podIdentityAgent)
+			}
+		case a.Name != "vpc-cni": // it runs in the host's network and can use the node's role
+			return nil, errors.New("spec.addons: " + a.Name + " has its permission by pod identity: add " + podIdentityAgent)
 		}
 		p.Addons = append(p.Addons, out)
 	}
@@ -70,6 +79,38 @@ func newAddonsParams(cell Cell, cluster *api.Cluster, description string, belong
 	// Sorted by name, so that the order in spec and release does not matter.
 	slices.SortFunc(p.Addons, func(a, b addon) int { return strings.Compare(a.Name, b.Name) })
 	return p, nil
+}
+
+// addIdentities adds the associations of an add-on, and the roles for those with policies.
+func (a *addon) addIdentities(cell Cell, identities []api.AddonIdentity) error {
+	made := 0
+	for _, identity := range identities {
+		if identity.RoleARN == "" {
+			made++
+		}
+	}
+	for _, identity := range identities {
+		association := addonAssociation{ServiceAccount: identity.ServiceAccount, RoleARN: identity.RoleARN}
+		if identity.RoleARN == "" {
+			association.RoleID = a.ID + "Role"
+			if made > 1 {
+				association.RoleID += digest(identity.ServiceAccount)
+			}
+			role := addonRole{ID: association.RoleID}
+			for _, policy := range identity.Policies {
+				if api.AddonPolicies[policy] == "" {
+					return fmt.Errorf("spec.addons[%s].podIdentities: drover creates no role for the policy %q: name a role in roleARN", a.Name, policy)
+				}
+				role.Policies = append(role.Policies, cell.managedPolicy(api.AddonPolicies[policy]))
+			}
+			slices.Sort(role.Policies)
+			a.Roles = append(a.Roles, role)
+		}
+		a.Associations = append(a.Associations, association)
+	}
+	slices.SortFunc(a.Roles, func(x, y addonRole) int { return strings.Compare(x.ID, y.ID) })
+	slices.SortFunc(a.Associations, func(x, y addonAssociation) int { return strings.Compare(x.ServiceAccount, y.ServiceAccount) })
+	return nil
 }
 
 // has reports whether a cluster has an add-on.

@@ -111,7 +111,7 @@ func newControlPlaneParams(in Cluster) (*controlPlaneParams, error) {
 	}
 	if has(cluster, "vpc-cni") && !has(cluster, podIdentityAgent) {
 		// Without the agent, the CNI gets its permissions only from the node's role.
-		p.NodePolicies = append(p.NodePolicies, cell.managedPolicy(podIdentities["vpc-cni"].policy))
+		p.NodePolicies = append(p.NodePolicies, cell.managedPolicy("AmazonEKS_CNI_Policy"))
 	}
 	taken := []string{p.PrepareRole, p.JoinRole, p.DrainRole, p.SweepRole, p.UpgradeRole}
 	for i, entry := range spec.Access {

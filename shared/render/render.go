@@ -109,7 +109,7 @@ func (r *renderer) addonStack(stack, what string, belongs func(string) bool) err
 		return err
 	}
 	s := Stack{Name: stack, Parameters: []Parameter{fromControlPlane("ClusterName")}}
-	if slices.ContainsFunc(params.Addons, func(a addon) bool { return a.RolePolicy != "" }) {
+	if slices.ContainsFunc(params.Addons, func(a addon) bool { return len(a.Roles) > 0 }) {
 		s.Capabilities = []string{"CAPABILITY_IAM"}
 	}
 	return r.stack(s, "addons.yaml.tmpl", params)

@@ -11,8 +11,11 @@ func Roles(cluster *api.Cluster) int {
 	}
 	if has(cluster, podIdentityAgent) {
 		for _, a := range cluster.Spec.Addons {
-			if _, found := podIdentities[a.Name]; found {
-				roles++
+			identities, _ := a.Identities()
+			for _, identity := range identities {
+				if identity.RoleARN == "" {
+					roles++
+				}
 			}
 		}
 	}

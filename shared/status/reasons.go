@@ -17,6 +17,8 @@ const (
 	ReasonDeleted = "Deleted"
 	// ReasonReleaseUnusable: the release that the spec names is absent or invalid.
 	ReasonReleaseUnusable = "ReleaseUnusable"
+	// ReasonAddonWithoutPermission: an add-on of the spec needs permissions in AWS and has none.
+	ReasonAddonWithoutPermission = "AddonWithoutPermission"
 	// ReasonAccountNotReady: the account cannot take the cluster, which does not exist yet.
 	ReasonAccountNotReady = "AccountNotReady"
 	// ReasonUpToDate: the stacks match the spec.
@@ -67,7 +69,8 @@ const (
 // Reasons lists the reasons for which a condition is False, without those of faults.
 func Reasons() []string {
 	return []string{
-		ReasonSpecInvalid, ReasonSpecAbsent, ReasonReleaseUnusable, ReasonAccountNotReady, ReasonConverging, ReasonExecutionEnded, ReasonPaused,
+		ReasonSpecInvalid, ReasonSpecAbsent, ReasonReleaseUnusable, ReasonAddonWithoutPermission, ReasonAccountNotReady, ReasonConverging,
+		ReasonExecutionEnded, ReasonPaused,
 		ReasonChangeRefused,
 		ReasonUpgrading, ReasonUpgradeScheduled, ReasonUpgradeBlocked, ReasonUpgradeStopped, ReasonUpgradeMissed, ReasonDeletionProtected,
 		ReasonDeleting, ReasonDeleted, ReasonDrifted, ReasonNoNodes,

@@ -36,7 +36,7 @@ func Judge(p *events.PlanResult) Verdict {
 		v := Verdict{Phase: Stopped, Message: p.Message, Version: p.SpecVersion, Condition: Condition{
 			Type: Converged, Status: "False", Reason: p.Reason, Message: p.Message,
 		}}
-		if slices.Contains([]string{ReasonSpecInvalid, ReasonSpecAbsent, ReasonReleaseUnusable}, p.Reason) {
+		if slices.Contains([]string{ReasonSpecInvalid, ReasonSpecAbsent, ReasonReleaseUnusable, ReasonAddonWithoutPermission}, p.Reason) {
 			v.Condition.Type, v.spec = SpecAccepted, true
 		}
 		v.accepted = acceptedCondition(p)

@@ -27,6 +27,13 @@ type Compat map[string][]AddonVersion
 type AddonVersion struct {
 	Version    string
 	Kubernetes []string
+	// NeedsPermissions reports whether its pods need permissions in AWS.
+	NeedsPermissions bool
+}
+
+// NeedsPermissions reports whether the pods of a version of an add-on need permissions in AWS. A version that EKS does not list needs none.
+func (c Compat) NeedsPermissions(addon, version string) bool {
+	return slices.ContainsFunc(c[addon], func(v AddonVersion) bool { return v.Version == version && v.NeedsPermissions })
 }
 
 // Fits reports whether a version of an add-on runs on a Kubernetes version. A version that EKS does not list counts as one that does.

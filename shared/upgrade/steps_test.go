@@ -34,14 +34,19 @@ func lines(steps []Step) (list []string) {
 	return list
 }
 
+// on is a version of an add-on.
+func on(version string, kubernetes ...string) AddonVersion {
+	return AddonVersion{Version: version, Kubernetes: kubernetes}
+}
+
 var catalog = Compat{
 	"coredns": {
-		{"v4", []string{"1.36", "1.37"}}, {"v3", []string{"1.35", "1.36"}}, {"v2", []string{"1.34", "1.35"}}, {"v1", []string{"1.33", "1.34"}},
+		on("v4", "1.36", "1.37"), on("v3", "1.35", "1.36"), on("v2", "1.34", "1.35"), on("v1", "1.33", "1.34"),
 	},
-	"cni": {{"v9", []string{"1.33", "1.34", "1.35", "1.36", "1.37"}}},
+	"cni": {on("v9", "1.33", "1.34", "1.35", "1.36", "1.37")},
 	"dns": {
-		{"v5", []string{"1.36"}}, {"v4", []string{"1.35"}}, {"v3", []string{"1.33", "1.34", "1.35"}}, {"v2", []string{"1.33", "1.34"}},
-		{"v1", []string{"1.33"}},
+		on("v5", "1.36"), on("v4", "1.35"), on("v3", "1.33", "1.34", "1.35"), on("v2", "1.33", "1.34"),
+		on("v1", "1.33"),
 	},
 }
 

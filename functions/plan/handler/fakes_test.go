@@ -168,6 +168,8 @@ func (s *clusterWithSpec) AddDue(_ context.Context, _ string, at time.Time) erro
 	return s.err["due"]
 }
 
+func (*clusterWithSpec) Compat(context.Context, []string) (upgrade.Compat, error) { return nil, nil }
+
 func (s *clusterWithSpec) Offered(context.Context) ([]string, error) {
 	return []string{"1.35", "1.36", "1.37"}, nil
 }

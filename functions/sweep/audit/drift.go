@@ -188,7 +188,8 @@ func stackFindings(s *status.Status, p plan.Plan, reason, message string, stacks
 			planned = append(planned, message)
 		}
 		return planned, nil, false
-	case reason == "", reason == status.ReasonSpecInvalid, reason == status.ReasonReleaseUnusable:
+	case reason == "", reason == status.ReasonSpecInvalid, reason == status.ReasonReleaseUnusable,
+		reason == status.ReasonAddonWithoutPermission:
 		found, repairable := driftFindings(p, now)
 		for _, f := range found {
 			if !repairable && f.missing { // a repair would change the rest, too

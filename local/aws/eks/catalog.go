@@ -83,6 +83,18 @@ var catalog = []catalogAddon{
 		},
 	},
 	{
+		name: "aws-efs-csi-driver", kind: "storage", namespace: "kube-system", needsPermission: true,
+		versions: []addonVersion{{"v2.1.15-eksbuild.1", "1.31", "1.37"}},
+		workloads: []workload{
+			{kind: deployment, name: "efs-csi-controller", replicas: 2, images: []string{"eks/aws-efs-csi-driver"}, budget: true},
+		},
+	},
+	{
+		name: "external-dns", kind: "networking", namespace: "external-dns", needsPermission: true,
+		versions:  []addonVersion{{"v0.20.0-eksbuild.1", "1.31", "1.37"}},
+		workloads: []workload{{kind: deployment, name: "external-dns", replicas: 1, images: []string{"eks/external-dns"}}},
+	},
+	{
 		name: "metrics-server", kind: "observability", namespace: "kube-system",
 		versions: []addonVersion{{"v0.8.1-eksbuild.1", "1.31", "1.37"}, {"v0.8.0-eksbuild.3", "1.31", "1.36"}},
 		workloads: []workload{

@@ -272,6 +272,7 @@ func (s *Service) routes() map[string]wire.Operation {
 			s.DisassociateAccessPolicy),
 
 		"GET /addons/supported-versions > DescribeAddonVersions":               operation(s.DescribeAddonVersions),
+		"GET /addons/configuration-schemas > DescribeAddonConfiguration":       operation(s.DescribeAddonConfiguration),
 		"POST /clusters/{clusterName}/addons > CreateAddon":                    operation(s.CreateAddon),
 		"GET /clusters/{clusterName}/addons > ListAddons":                      operation(s.ListAddons),
 		"GET /clusters/{clusterName}/addons/{addonName} > DescribeAddon":       operation(s.DescribeAddon),

@@ -58,7 +58,7 @@ func (r *Reader) Compat(ctx context.Context, addons []string) (upgrade.Compat, e
 func versionsOf(addon types.AddonInfo) []upgrade.AddonVersion {
 	var versions []upgrade.AddonVersion
 	for _, a := range addon.AddonVersions {
-		version := upgrade.AddonVersion{Version: aws.ToString(a.AddonVersion)}
+		version := upgrade.AddonVersion{Version: aws.ToString(a.AddonVersion), NeedsPermissions: a.RequiresIamPermissions}
 		for _, with := range a.Compatibilities {
 			version.Kubernetes = append(version.Kubernetes, aws.ToString(with.ClusterVersion))
 		}

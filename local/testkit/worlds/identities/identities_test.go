@@ -170,3 +170,58 @@ func TestPodIdentitiesBeyondTheSettings(t *testing.T) {
 			"add it to spec.addons, or use a release with it")
 	})
 }
+
+// An add-on of the spec that needs permissions is refused without some.
+func TestAddonIdentities(t *testing.T) {
+	a := start(t, harness.Options{Workloads: true})
+	require.Equal(t, status.Ready, upload(a).Phase)
+	change := func(addon string) *status.Status {
+		a.Upload(names.ClusterSpec("demo"), harness.Spec("demo", "  addons:\n    - "+addon+"\n"))
+		a.Settle()
+		return a.Status("demo")
+	}
+	const dns = "{name: external-dns, version: v0.20.0-eksbuild.1"
+	s := change(dns + "}")
+	require.Equal(t, "AddonWithoutPermission", s.Condition(status.SpecAccepted).Reason)
+	require.Equal(t, status.Ready, s.Phase, "the last good spec applies")
+	require.Contains(t, s.Condition(status.SpecAccepted).Message, "spec.addons[external-dns]: the add-on external-dns "+
+		"v0.20.0-eksbuild.1 needs permissions in AWS, and has no podIdentities: add some, or an empty list if its pods have their "+
+		"permissions from elsewhere; EKS recommends policies: aws eks describe-addon-configuration --addon-name external-dns --addon-version v0.20.0-eksbuild.1")
+
+	s = change(dns + ", podIdentities: [{serviceAccount: external-dns, roleARN: \"" + harness.OtherRole + "\"}]}")
+	require.Contains(t, s.Condition(status.SpecAccepted).Message, "spec.addons[0].podIdentities[0].roleARN: Invalid value: \""+
+		harness.OtherRole+"\": the cell allows the roles")
+
+	s = change(dns + ", podIdentities: [{serviceAccount: external-dns, roleARN: \"" + harness.WorkloadRole + "\"}]}")
+	require.Equal(t, status.Ready, s.Phase, s.Message)
+	require.Equal(t, harness.WorkloadRole, owned(t, a)["external-dns"])
+	s = change(dns + ", podIdentities: []}")
+	require.Equal(t, status.Ready, s.Phase, s.Message)
+	require.NotContains(t, owned(t, a), "external-dns", "an empty list removes them")
+
+	s = change("{name: aws-efs-csi-driver, version: v2.1.15-eksbuild.1, podIdentities: [{serviceAccount: efs-csi-controller-sa, " +
+		"policies: [AmazonEFSCSIDriverPolicy]}]}")
+	require.Equal(t, status.Ready, s.Phase, s.Message)
+	role, err := a.Identities.RoleByARN(owned(t, a)["efs-csi-controller-sa"])
+	require.NoError(t, err)
+	require.Equal(t, []string{"arn:aws:iam::aws:policy/service-role/AmazonEFSCSIDriverPolicy"}, role.Attached)
+}
+
+// owned returns the roles of service accounts whose associations belong to add-ons.
+func owned(t *testing.T, a *harness.Account) map[string]string {
+	client, name := awseks.NewFromConfig(a.Config()), names.EKSCluster("demo")
+	roles := map[string]string{}
+	listed, err := client.ListPodIdentityAssociations(t.Context(), &awseks.ListPodIdentityAssociationsInput{ClusterName: &name})
+	require.NoError(t, err)
+	for _, association := range listed.Associations {
+		if association.OwnerArn == nil {
+			continue
+		}
+		out, err := client.DescribePodIdentityAssociation(t.Context(), &awseks.DescribePodIdentityAssociationInput{
+			ClusterName: &name, AssociationId: association.AssociationId,
+		})
+		require.NoError(t, err)
+		roles[*association.ServiceAccount] = *out.Association.RoleArn
+	}
+	return roles
+}

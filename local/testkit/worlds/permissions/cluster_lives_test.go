@@ -23,7 +23,7 @@ import (
 // allLives are all lives by name.
 var allLives = func() map[string]func(*life) {
 	all := map[string]func(*life){}
-	for _, some := range []map[string]func(*life){clusterLives, nodeLives, upgradeLives, rolloutLives, fleetLives} {
+	for _, some := range []map[string]func(*life){clusterLives, nodeLives, upgradeLives, rolloutLives, fleetLives, identityLives} {
 		maps.Copy(all, some)
 	}
 	return all

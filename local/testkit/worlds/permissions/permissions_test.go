@@ -296,6 +296,7 @@ func live(t *testing.T, run func(*life), less permission) (out lifeResult) {
 					mu.Unlock()
 					return denied && l != nil && !less.onlyLogged() && seen.mentionDenial(l)
 				},
+				Workloads:  true,
 				Identities: func(w *iam.Definitions) { out.all = split(t, w, less) },
 				OnAllow: func(_, sid string) {
 					mu.Lock()

@@ -1,0 +1,46 @@
+package permissions_test
+
+import (
+	"strings"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/drover-run/drover/local/testkit/harness"
+	"github.com/drover-run/drover/local/testkit/lives"
+	"github.com/drover-run/drover/shared/names"
+	"github.com/drover-run/drover/shared/status"
+)
+
+// withAddons is the release with further add-ons.
+func withAddons(name string, addons ...string) string {
+	return strings.Replace(harness.ReleaseOf("1.36", name), "    - {name: vpc-cni,", "    - "+strings.Join(addons, "\n    - ")+
+		"\n    - {name: vpc-cni,", 1)
+}
+
+// identityLives give pods roles, and check the permissions of add-ons.
+var identityLives = map[string]func(*life){
+	"pods get roles, other roles and none": func(l *life) {
+		l.Upload(names.ReleaseSpec("r1"), withAddons("r1", "{name: eks-pod-identity-agent, version: v1.3.10-eksbuild.1}"))
+		upload := func(identities string) {
+			l.Upload(names.ClusterSpec("demo"), harness.Spec("demo", lives.Unprotected+identities))
+			l.SettleAll()
+			l.RequirePhase(status.Ready)
+		}
+		const export = "    - {namespace: data, serviceAccount: export, policies: [AmazonS3ReadOnlyAccess]}\n"
+		upload("  podIdentities:\n    - {namespace: shop, serviceAccount: checkout, roleARN: \"" + harness.WorkloadRole + "\"}\n" +
+			export + "    - {preset: ClusterAutoscaler}\n")
+		upload("  podIdentities:\n" + export + "  tags: {team: a}\n")
+		upload("")
+		require.NotContains(l.T, l.Stacks("demo"), names.Identities)
+	},
+	"a release whose add-on has no permissions": func(l *life) {
+		const dns = "{name: external-dns, version: v0.20.0-eksbuild.1}"
+		l.CreateCluster(lives.Unprotected)
+		l.Upload(names.ReleaseSpec("r2"), withAddons("r2", dns))
+		l.SettleAll()
+		l.Events.Decide(lives.LoseEvents("aws.s3", names.ReleaseSpec("r3")))
+		l.Upload(names.ReleaseSpec("r3"), withAddons("r3", dns))
+		l.SweepForAnHour()
+		l.RequirePhase(status.Ready)
+	},
+}
