@@ -126,8 +126,9 @@ func TestExamplesShowEveryField(t *testing.T) {
 			if kind.Name() != api.KindCluster && strings.HasPrefix(path, "metadata.") && path != "metadata.name" {
 				return // shown for clusters
 			}
-			if kind.Name() == api.KindRelease && (path == "spec.addons[].configuration" || path == "spec.regions.images") {
-				return // shown for clusters, and below the name of a region
+			shownElsewhere := []string{"spec.addons[].configuration", "spec.addons[].podIdentities[].roleARN", "spec.regions.images"}
+			if kind.Name() == api.KindRelease && slices.Contains(shownElsewhere, path) {
+				return // for clusters, and below the name of a region
 			}
 			require.True(t, shown[path], "no example shows %s", path)
 		})

@@ -79,7 +79,7 @@ func longer(v any, n int, enum []string) (any, bool) {
 	var tries []any
 	switch last := last.(type) {
 	case map[string]any:
-		for _, key := range []string{"name", "key", "path", "principalARN", "until"} {
+		for _, key := range []string{"name", "key", "path", "principalARN", "until", "serviceAccount"} {
 			for _, other := range others(last[key], reflect.TypeFor[string](), nil) {
 				more := maps.Clone(last)
 				more[key] = other
@@ -95,8 +95,8 @@ func longer(v any, n int, enum []string) (any, bool) {
 	return append(slices.Clone(list), tries[n]), true
 }
 
-// words are values that a rule accepts without an enumeration: types of disks, time zones.
-var words = []any{"gp3", "gp2", "io1", "America/New_York"}
+// words are values that a rule accepts without an enumeration: types of disks, time zones, policies of add-ons.
+var words = []any{"gp3", "gp2", "io1", "America/New_York", "AmazonEFSCSIDriverPolicy"}
 
 var digits = regexp.MustCompile(`\d+`)
 

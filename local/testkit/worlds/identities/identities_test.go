@@ -186,7 +186,8 @@ func TestAddonIdentities(t *testing.T) {
 	require.Equal(t, status.Ready, s.Phase, "the last good spec applies")
 	require.Contains(t, s.Condition(status.SpecAccepted).Message, "spec.addons[external-dns]: the add-on external-dns "+
 		"v0.20.0-eksbuild.1 needs permissions in AWS, and has no podIdentities: add some, or an empty list if its pods have their "+
-		"permissions from elsewhere; EKS recommends policies: aws eks describe-addon-configuration --addon-name external-dns --addon-version v0.20.0-eksbuild.1")
+		"permissions from elsewhere; EKS recommends policies: aws eks describe-addon-configuration --addon-name external-dns "+
+		"--addon-version v0.20.0-eksbuild.1")
 
 	s = change(dns + ", podIdentities: [{serviceAccount: external-dns, roleARN: \"" + harness.OtherRole + "\"}]}")
 	require.Contains(t, s.Condition(status.SpecAccepted).Message, "spec.addons[0].podIdentities[0].roleARN: Invalid value: \""+

@@ -2,6 +2,7 @@ package permissions_test
 
 import (
 	"strings"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -40,7 +41,10 @@ var identityLives = map[string]func(*life){
 		l.SettleAll()
 		l.Events.Decide(lives.LoseEvents("aws.s3", names.ReleaseSpec("r3")))
 		l.Upload(names.ReleaseSpec("r3"), withAddons("r3", dns))
-		l.SweepForAnHour()
-		l.RequirePhase(status.Ready)
+		time.Sleep(15 * time.Minute)
+		l.Audit()
+		verdict, err := l.State().ReleaseStatus(l.T.Context(), "r3")
+		require.NoError(l.T, err)
+		require.False(l.T, verdict.Status.Usable)
 	},
 }
