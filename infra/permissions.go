@@ -134,7 +134,7 @@ var functionGrants = map[string][]grant{
 		describeEKS,
 		findRelays,
 		{
-			why: "Whether the account has room for a new cluster. Counting and quotas support no resource-level permissions.",
+			why: "Whether the account has room for a new cluster, and images fit their pools. These actions support no resource-level permissions.",
 			actions: []string{
 				"servicequotas:GetServiceQuota", "servicequotas:GetAWSDefaultServiceQuota", "eks:ListClusters",
 				"ec2:DescribeVpcs", "ec2:DescribeInternetGateways", "ec2:DescribeAddresses", "ec2:DescribeNatGateways", "ec2:DescribeSubnets",

@@ -161,7 +161,7 @@ func randomly(t *testing.T, name string, spec, workers object, cluster *workload
 	seen, started := observe(t, name, "workers"), time.Now()
 	workers["labels"] = object{"example.com/roll": fmt.Sprint(started.UnixNano())}
 	if roll.Fails {
-		workers["imageID"] = ec2.ImageID("1.37", "x86_64")
+		workers["imageID"] = ec2.TooNewImage
 	}
 	version := cloud.upload(t, name, text(t, spec))
 	befall(t, ctx, name, roll, r, seen, pods)

@@ -102,7 +102,7 @@ func TestRolls(t *testing.T) {
 			settled(t)
 			cloud.AutoScaling.WaitForTerminateHooks(false, names.Group(name, "workers"))
 			nodes := instancesOf(t, name)
-			workers["update"], workers["imageID"] = object{"maxSurge": 1}, ec2.ImageID("1.37", "x86_64")
+			workers["update"], workers["imageID"] = object{"maxSurge": 1}, ec2.TooNewImage
 			for i, try := range tries {
 				seen := observe(t, name, "workers")
 				workers["labels"] = object{"example.com/roll": try}

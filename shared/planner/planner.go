@@ -13,6 +13,7 @@ import (
 	"github.com/drover-run/drover/shared/doctor"
 	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/pool"
+	"github.com/drover-run/drover/shared/preflight"
 	"github.com/drover-run/drover/shared/render"
 	"github.com/drover-run/drover/shared/rollout"
 	"github.com/drover-run/drover/shared/stack"
@@ -67,6 +68,11 @@ type Account interface {
 	Examine(ctx context.Context, resolved *api.Cluster) ([]doctor.Finding, error)
 }
 
+// Images describes images of EC2: a subset of ec2.Capacity.
+type Images interface {
+	Images(ctx context.Context, ids []string) (map[string]preflight.Image, error)
+}
+
 // Planner plans clusters.
 type Planner struct {
 	Specs  Specs
@@ -76,7 +82,9 @@ type Planner struct {
 	EKS    EKS
 	// Account is asked before the first creation of a cluster. It is nil in previews, which create nothing.
 	Account Account
-	Cell    render.Cell
+	// Images is asked before a pool gets an image. It is nil in previews.
+	Images Images
+	Cell   render.Cell
 	// Settings are what the cell allows. They are nil in previews of the command line, which do not know them.
 	Settings *api.CellSettings
 	Now      func() time.Time
@@ -152,6 +160,9 @@ func (p *Planner) Plan(ctx context.Context, in Request) (o Outcome, err error) {
 		return o, err
 	}
 	if err = p.examineAccount(ctx, &o); err != nil {
+		return o, err
+	}
+	if err = p.checkImages(ctx, &o); err != nil {
 		return o, err
 	}
 	o.Upgrade = p.plannedUpgrade(o.work)

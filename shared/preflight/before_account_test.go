@@ -267,12 +267,12 @@ var versionCases = map[string]beforeCase{
 	},
 	"an image that is too old": {
 		func(w *world) {
-			w.image(func(i *preflight.Image) { i.Name = "amazon-eks-node-1.32-v20250101" })
+			w.image(func(i *preflight.Image) { i.Name = "amazon-eks-node-al2023-x86_64-standard-1.32-v20250101" })
 		}, blocks("Images", "too old for Kubernetes 1.36"),
 	},
 	"an older image": {
 		func(w *world) {
-			w.image(func(i *preflight.Image) { i.Name = "amazon-eks-arm64-node-1.35-v20250101" })
+			w.image(func(i *preflight.Image) { i.Name = "amazon-eks-node-al2023-arm64-standard-1.35-v20250101" })
 		}, warns("Images", "older than Kubernetes 1.36"),
 	},
 	"a deprecated image": {

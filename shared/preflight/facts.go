@@ -200,6 +200,10 @@ type Image struct {
 	Architecture, State string
 	// Deprecated is its deprecation time, or zero.
 	Deprecated time.Time
+	// Platform is PlatformDetails of EC2, such as Linux/UNIX. RootDevice and Devices are the names of its block devices. SourceID is the image
+	// that it is a copy of, or "".
+	Platform, RootDevice, SourceID string
+	Devices                        []string
 }
 
 // InstanceType is the part of an instance type that the checks need.

@@ -3,8 +3,11 @@ package preflight
 // Whether images exist, and fit the pools.
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
+	"slices"
+	"strings"
 
 	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/upgrade"
@@ -38,17 +41,95 @@ func missing(id string) string {
 	return "does not exist, or is not shared with this account"
 }
 
-// eksImage matches the names of EKS's AMIs, which contain the Kubernetes version: amazon-eks-node-al2023-x86_64-standard-1.36-v20261101,
-// or amazon-eks-node-1.30-v20241106 of Amazon Linux 2.
-var eksImage = regexp.MustCompile(`^amazon-eks-(?:arm64-|gpu-)?node-(?:.*-)?(1\.[0-9]+)-v[0-9]+`)
+// eksImage matches the names of AWS's AMIs for EKS, which contain the Kubernetes version:
+// amazon-eks-node-al2023-x86_64-standard-1.36-v20261101, amazon-eks-node-1.30-v20241106 of Amazon Linux 2, or
+// bottlerocket-aws-k8s-1.36-nvidia-x86_64-v1.60.0-0123abcd.
+var eksImage = regexp.MustCompile(`^(?:amazon-eks-(?:arm64-|gpu-)?node-(?:.*-)?(1\.[0-9]+)-v[0-9]+|bottlerocket-aws-k8s-(1\.[0-9]+)-)`)
 
 // Kubernetes returns the version of an EKS image, such as 1.36. It is "" for others, whose names do not contain it.
 func (i Image) Kubernetes() string {
 	if name := eksImage.FindStringSubmatch(i.Name); name != nil {
-		return name[1]
+		return name[1] + name[2]
 	}
 	return ""
 }
+
+// families are the beginnings of the names of images, and what they are. The first match counts.
+//   - https://docs.aws.amazon.com/eks/latest/userguide/eks-linux-ami-versions.html
+//   - https://github.com/bottlerocket-os/bottlerocket#variants
+//   - https://docs.aws.amazon.com/eks/latest/userguide/eks-ami-versions-windows.html
+//   - https://documentation.ubuntu.com/aws/aws-how-to/instances/find-ubuntu-images/
+var families = []struct{ prefix, family string }{
+	{"amazon-eks-node-al2023-", string(api.AL2023)},
+	{"amazon-eks-node-", "Amazon Linux 2"},
+	{"amazon-eks-gpu-node-", "Amazon Linux 2"},
+	{"amazon-eks-arm64-node-", "Amazon Linux 2"},
+	{"bottlerocket-aws-k8s-", string(api.Bottlerocket)},
+	{"bottlerocket-", "Bottlerocket without Kubernetes"},
+	{"Windows_Server-", "Windows"},
+	{"ubuntu-eks/", "Ubuntu"},
+}
+
+// family returns the operating system in the image's name, or "".
+func (i Image) family() string {
+	for _, f := range families {
+		if strings.HasPrefix(i.Name, f.prefix) {
+			return f.family
+		}
+	}
+	return ""
+}
+
+// IsNamed reports whether the image's name has its operating system.
+func (i Image) IsNamed() bool { return i.family() != "" }
+
+// Misfit returns why the nodes of a pool could not boot from an image, or "". verified reports whether a name shows that it fits: its own,
+// or that of its source, if it is a copy. Without such a name, only the devices are compared.
+func (i Image) Misfit(pool *api.Pool, source *Image) (why string, verified bool) {
+	want := string(cmp.Or(pool.Image.Family, api.AL2023))
+	family := i.family()
+	if family == "" && source != nil {
+		family = source.family()
+	}
+	// https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/billing-info-fields.html
+	switch {
+	case strings.HasPrefix(i.Platform, "Windows"):
+		return "is an image of Windows, which drover does not support", false
+	case i.Architecture != architectures[pool.Architecture]:
+		return fmt.Sprintf("is for %s, not for %s", i.Architecture, pool.Architecture), false
+	case family != "" && family != want:
+		return fmt.Sprintf("is an image of %s, and not of %s", family, want), false
+	case family != "":
+		return "", true
+	case i.RootDevice != "" && i.RootDevice != systemDevice:
+		return fmt.Sprintf("has the root device %s, and images of %s have %s", i.RootDevice, want, systemDevice), false
+	}
+	data := slices.Contains(i.Devices, dataDevice)
+	switch {
+	case len(i.Devices) == 0:
+	case want == string(api.AL2023) && data:
+		return fmt.Sprintf("has the devices %s and %s, as images of Bottlerocket have, and the pool's family is AL2023", systemDevice,
+			dataDevice), false
+	case want == string(api.Bottlerocket) && !data:
+		return fmt.Sprintf("has no device %s, on which Bottlerocket has its data", dataDevice), false
+	}
+	return "", false
+}
+
+// The devices of the operating system, and of the data of Bottlerocket.
+const (
+	systemDevice = "/dev/xvda"
+	dataDevice   = "/dev/xvdb"
+)
+
+// NewerThan reports whether the image has a kubelet that is newer than a Kubernetes version. The name of the image says it.
+func (i Image) NewerThan(kubernetes string) bool {
+	version := i.Kubernetes()
+	return version != "" && minor(version) > minor(kubernetes)
+}
+
+// MissingImage says why there is no image with an id.
+func MissingImage(id string) string { return missing(id) }
 
 // architectures in EC2's terms.
 var architectures = map[api.Architecture]string{api.AMD64: "x86_64", api.ARM64: "arm64"}
@@ -70,13 +151,14 @@ func images(r *report, f *Facts, p *Plan) {
 			continue
 		}
 		finding := fmt.Sprintf("%s (%s)%s", image.ID, image.Name, owner)
+		misfit, _ := image.Misfit(&pool, nil)
 		version := image.Kubernetes()
 		apart := minor(p.To.KubernetesVersion) - minor(version)
 		switch {
 		case image.State != "available":
 			unusable = append(unusable, finding+" is "+image.State)
-		case image.Architecture != architectures[pool.Architecture]:
-			unusable = append(unusable, fmt.Sprintf("%s is for %s, not for %s", finding, image.Architecture, pool.Architecture))
+		case misfit != "":
+			unusable = append(unusable, finding+" "+misfit)
 		case version != "" && apart < 0:
 			unusable = append(unusable, fmt.Sprintf("%s has a kubelet newer than Kubernetes %s", finding, p.To.KubernetesVersion))
 		case version != "" && apart > upgrade.Skew:

@@ -134,7 +134,9 @@ var limitCases = map[string]beforeCase{
 		func(w *world) { w.plan.RollbackUntil = now.Add(48*time.Hour - 1) }, warns("SupportDates", "EKS rolls the control plane back until"),
 	},
 	"an image three minors older": {
-		func(w *world) { w.image(func(i *preflight.Image) { i.Name = "amazon-eks-node-1.33-v20250101" }) },
+		func(w *world) {
+			w.image(func(i *preflight.Image) { i.Name = "amazon-eks-node-al2023-x86_64-standard-1.33-v20250101" })
+		},
 		warns("Images", "older than Kubernetes 1.36"),
 	},
 }

@@ -134,8 +134,53 @@ func RebuiltImageID(version, key string) string { return imageID(rebuilt, versio
 // SilentImageID returns the id of an image whose kubelet never starts: its instances run and never become nodes.
 func SilentImageID(version, key string) string { return imageID(silent, version, key) }
 
+// Other images of the catalog, which pools may name.
+const (
+	WindowsImage  = "ami-00000000000900001"
+	AL2Image      = "ami-00000000000900002"
+	ECSImage      = "ami-00000000000900003"
+	OwnAL2023     = "ami-00000000000900004"
+	OwnTwoDisks   = "ami-00000000000900005"
+	OwnSDA        = "ami-00000000000900006"
+	CopyOf136     = "ami-00000000000900007"
+	CopyOf137     = "ami-00000000000900008"
+	CopyOfWindows = "ami-00000000000900009"
+	// TooNewImage has a kubelet of Kubernetes 1.37, and a name that does not say so. Nodes of it cannot join a cluster of 1.36.
+	TooNewImage    = "ami-00000000000900010"
+	ownKubeletOf36 = "v1.36.3-eks-0e3cf2b"
+)
+
+// otherImages are images of other operating systems, and those that users make of EKS's images and give names of their own.
+func otherImages() []Image {
+	const x86 = "x86_64"
+	return []Image{
+		{
+			ID: WindowsImage, Name: "Windows_Server-2022-English-Core-EKS_Optimized-1.36-2026.11.12", Architecture: x86, Platform: "Windows",
+			Devices: []string{"/dev/sda1"},
+		},
+		{ID: AL2Image, Name: "amazon-eks-node-1.32-v20251120", Architecture: x86},
+		{ID: ECSImage, Name: "bottlerocket-aws-ecs-2-x86_64-v1.60.1-0123abcd", Architecture: x86, Devices: []string{"/dev/xvda", "/dev/xvdb"}},
+		{ID: OwnAL2023, Name: "node-2026-11", Architecture: x86, Family: AL2023, KubernetesVersion: "1.36", KubeletVersion: ownKubeletOf36},
+		{
+			ID: OwnTwoDisks, Name: "safe-2026-11", Architecture: x86, Family: Bottlerocket, KubernetesVersion: "1.36",
+			KubeletVersion: ownKubeletOf36,
+		},
+		{ID: OwnSDA, Name: "other-2026-11", Architecture: x86, Devices: []string{"/dev/sda1"}},
+		{
+			ID: CopyOf136, Name: "copy-36", Architecture: x86, Family: Bottlerocket, KubernetesVersion: "1.36",
+			KubeletVersion: ownKubeletOf36, SourceID: ImageID("1.36", "bottlerocket-amd64"),
+		},
+		{ID: CopyOf137, Name: "copy-37", Architecture: x86, Family: AL2023, SourceID: ImageID("1.37", "amd64")},
+		{ID: CopyOfWindows, Name: "copy-windows", Architecture: x86, SourceID: WindowsImage},
+		{
+			ID: TooNewImage, Name: "node-next", Architecture: x86, Family: AL2023, KubernetesVersion: "1.37",
+			KubeletVersion: "v1.37.0-eks-0e3cf2b",
+		},
+	}
+}
+
 func (s *Service) images() []Image {
-	return slices.Concat(EKSImages(), imagesOf(rebuilt), s.config.Images)
+	return slices.Concat(EKSImages(), imagesOf(rebuilt), otherImages(), s.config.Images)
 }
 
 func (s *Service) image(id string) (Image, error) {

@@ -18,12 +18,13 @@ kind: Release
 metadata: {name: %s}
 spec:
   kubernetesVersion: "%s"
-  images: {amd64: %s, arm64: %s}
+  images: {amd64: %s, arm64: %s, amd64-nvidia: %s, bottlerocket-amd64: %s}
   addons:
     - {name: vpc-cni, version: v1.21.1-eksbuild.1}
     - {name: coredns, version: v1.13.2-eksbuild.1}
   templateVersion: v1
-`, name, version, ec2.ImageID(version, "amd64"), ec2.ImageID(version, "arm64"))
+`, name, version, ec2.ImageID(version, "amd64"), ec2.ImageID(version, "arm64"), ec2.ImageID(version, "amd64-nvidia"),
+		ec2.ImageID(version, "bottlerocket-amd64"))
 }
 
 // Spec returns a cluster with one pool. more is added to its spec, indented by two.

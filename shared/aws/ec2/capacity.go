@@ -80,6 +80,10 @@ func (c *Capacity) Images(ctx context.Context, ids []string) (map[string]preflig
 		for _, i := range out.Images {
 			image := preflight.Image{
 				ID: aws.ToString(i.ImageId), Name: aws.ToString(i.Name), Architecture: string(i.Architecture), State: string(i.State),
+				Platform: aws.ToString(i.PlatformDetails), RootDevice: aws.ToString(i.RootDeviceName), SourceID: aws.ToString(i.SourceImageId),
+			}
+			for _, b := range i.BlockDeviceMappings {
+				image.Devices = append(image.Devices, aws.ToString(b.DeviceName))
 			}
 			if at, err := time.Parse(time.RFC3339, aws.ToString(i.DeprecationTime)); err == nil {
 				image.Deprecated = at

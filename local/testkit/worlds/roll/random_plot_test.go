@@ -132,7 +132,7 @@ spec:
 	for _, p := range u.pools {
 		image := ""
 		if p.tooNew {
-			image = "imageID: " + ec2.ImageID("1.37", "amd64") + ", "
+			image = "imageID: " + ec2.TooNewImage + ", "
 		}
 		unavailable, _ := p.update.MaxUnavailable.MarshalJSON()
 		surge, _ := p.update.MaxSurge.MarshalJSON()

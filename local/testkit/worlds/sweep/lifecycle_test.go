@@ -353,7 +353,7 @@ func TestUnsignalledNode(t *testing.T) {
 	}
 	t.Run("not of one that did not join", func(t *testing.T) {
 		bubble(t, func(t *testing.T, a *harness.Account) {
-			image := ec2.ImageID("1.37", "amd64")
+			image := ec2.TooNewImage
 			rolls(a, ", imageID: "+image)
 			comes(t, "the join has failed", func() bool { return len(a.Status("demo").Nodes) > 0 })
 			require.NoError(t, a.SweepNow())
