@@ -262,7 +262,7 @@ var eksGrants = []grant{
 	},
 	{
 		actions: []string{
-			"eks:UpdatePodIdentityAssociation", "eks:DeletePodIdentityAssociation",
+			"eks:DescribePodIdentityAssociation", "eks:UpdatePodIdentityAssociation", "eks:DeletePodIdentityAssociation",
 			"eks:TagResource", "eks:UntagResource",
 		},
 		resources: []string{eksARN("podidentityassociation")},

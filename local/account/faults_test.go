@@ -89,22 +89,22 @@ func TestLostEvents(t *testing.T) {
 }
 
 func TestFailedPool(t *testing.T) {
-	const name, noImage = "broken", "ami-00000000000000000"
+	const name, noType, noSnapshot = "broken", "m99i.large", "snap-00000000000000000"
 	cloud.retire(t, name)
 	queue := subscribeQueue(t)
-	good, absent, image := pool("good", 1), pool("absent", 1), pool("image", 1)
-	absent["imageID"] = noImage
-	image["imageID"] = "ami-00000000000013602" // of arm64
-	// The checks before the first creation would find both images. They do not run for a cluster that exists.
+	good, absent, disk := pool("good", 1), pool("absent", 1), pool("disk", 1)
+	absent["instanceTypes"] = []any{noType}
+	disk["volumes"] = []any{object{"device": "/dev/xvdb", "snapshotID": noSnapshot}}
+	// The checks before the first creation would find the instance type. They do not run for a cluster that exists.
 	cloud.ready(t, name, cloud.upload(t, name, text(t, specOf(name))))
-	s := cloud.rest(t, name, cloud.upload(t, name, text(t, specOf(name, absent, good, image))))
+	s := cloud.rest(t, name, cloud.upload(t, name, text(t, specOf(name, absent, good, disk))))
 
 	t.Run("names the failed resource", func(t *testing.T) {
 		require.Equal(t, status.Failed, s.Phase)
 		converged := s.Condition(status.Converged)
 		require.Equal(t, "False", converged.Status)
 		require.Equal(t, "StackFailed", converged.Reason)
-		for stack, why := range map[string]string{"pool-absent": noImage, "pool-image": "arm64"} {
+		for stack, why := range map[string]string{"pool-absent": noType, "pool-disk": noSnapshot} {
 			require.Contains(t, s.Message, names.Stack(name, stack))
 			i := slices.IndexFunc(s.Stacks, func(s status.Stack) bool { return s.Name == stack })
 			require.GreaterOrEqual(t, i, 0, stack)
@@ -125,7 +125,7 @@ func TestFailedPool(t *testing.T) {
 		})
 		require.Equal(t, "OK", cloud.CloudWatch.AlarmStates()["drover-converge-aborted"])
 		receive(t, queue, func(m notice) bool {
-			return m.Subject == "drover: broken is Failed" && strings.Contains(m.Message, noImage)
+			return m.Subject == "drover: broken is Failed" && strings.Contains(m.Message, noType)
 		}, func(m notice) bool { return strings.HasPrefix(m.Subject, `ALARM: "drover-converge-failed"`) })
 	})
 	t.Run("sends an event", func(t *testing.T) {
@@ -134,13 +134,13 @@ func TestFailedPool(t *testing.T) {
 		require.True(t, slices.ContainsFunc(cloud.notices, func(e eventbridge.Event) bool {
 			var change events.StatusChange
 			return e.Source == events.Source && e.DetailType == events.ClusterStatusChange && json.Unmarshal(e.Detail, &change) == nil &&
-				change.Cluster == name && change.Phase == "Failed" && change.Reason == "StackFailed" && strings.Contains(change.Message, noImage)
+				change.Cluster == name && change.Phase == "Failed" && change.Reason == "StackFailed" && strings.Contains(change.Message, noType)
 		}), "%v", cloud.notices)
 	})
 	t.Run("recovers with the next spec", func(t *testing.T) {
-		delete(image, "imageID")
-		cloud.ready(t, name, cloud.upload(t, name, text(t, specOf(name, good, image))))
-		require.Equal(t, map[string]int{"good": 1, "image": 1}, poolsOf(t, name))
+		delete(disk, "volumes")
+		cloud.ready(t, name, cloud.upload(t, name, text(t, specOf(name, good, disk))))
+		require.Equal(t, map[string]int{"good": 1, "disk": 1}, poolsOf(t, name))
 	})
 }
 

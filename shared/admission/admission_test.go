@@ -124,8 +124,8 @@ func TestAdmitUnusableSpec(t *testing.T) {
 			f := newFixture()
 			message := func(field int) string {
 				unknown := "  " + strings.Repeat("x", field) + ": {}\n"
-				for i := range 45 {
-					unknown += fmt.Sprintf("  x%03d%s: {}\n", i, strings.Repeat("y", 92))
+				for i := range 48 {
+					unknown += fmt.Sprintf("  x%03d%s: {}\n", i, strings.Repeat("y", 91))
 				}
 				f.upload("kind: Cluster\nspec:\n" + unknown)
 				require.NoError(t, f.admitter.Admit(t.Context(), "demo"))

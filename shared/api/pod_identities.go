@@ -4,6 +4,7 @@ package api
 // https://docs.aws.amazon.com/eks/latest/userguide/pod-identities.html
 
 import (
+	"cmp"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -60,9 +61,27 @@ func setIdentityDefaults(identities []PodIdentity) {
 // up to two. https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/cloudformation-limits.html
 const MaxPodIdentities = 200
 
-// validatePodIdentities checks identities with their defaults.
-func validatePodIdentities(path *field.Path, identities []PodIdentity, cell *CellSettings) (errs field.ErrorList) {
-	seen := map[string]bool{}
+// addonNamespaces are the namespaces of add-ons that are not in kube-system.
+// https://docs.aws.amazon.com/eks/latest/userguide/workloads-add-ons-available-eks.html
+var addonNamespaces = map[string]string{
+	"amazon-cloudwatch-observability": "amazon-cloudwatch", "external-dns": "external-dns",
+}
+
+// accountsOf returns the add-on of each service account, as namespace/name, that gets its role from an add-on.
+func accountsOf(addons []Addon) map[string]string {
+	owners := map[string]string{}
+	for _, addon := range addons {
+		identities, _ := addon.Identities()
+		for _, identity := range identities {
+			owners[cmp.Or(addonNamespaces[addon.Name], "kube-system")+"/"+identity.ServiceAccount] = addon.Name
+		}
+	}
+	return owners
+}
+
+// validatePodIdentities checks identities with their defaults. EKS has one role for a service account, so that of an add-on has no other.
+func validatePodIdentities(path *field.Path, identities []PodIdentity, addons []Addon, cell *CellSettings) (errs field.ErrorList) {
+	seen, owners := map[string]bool{}, accountsOf(addons)
 	for i := range identities {
 		identity, at := &identities[i], path.Index(i)
 		if identity.Namespace == "" {
@@ -83,6 +102,10 @@ func validatePodIdentities(path *field.Path, identities []PodIdentity, cell *Cel
 			errs = append(errs, field.Duplicate(at.Child("serviceAccount"), key))
 		}
 		seen[key] = true
+		if owner := owners[key]; owner != "" {
+			errs = append(errs, field.Invalid(at.Child("serviceAccount"), key, fmt.Sprintf("the add-on %s has this service account and a role "+
+				"for it: remove this entry, or state podIdentities of the add-on", owner)))
+		}
 	}
 	return errs
 }

@@ -84,7 +84,7 @@ func validateCluster(c *Cluster, o Options) field.ErrorList {
 		errs = append(errs, validatePoolTags(pool.Child("tags"), full.Spec.Pools[i].Tags, c.Spec.Tags)...)
 	}
 	errs = append(errs, validateAddonIdentities(spec.Child("addons"), full.Spec.Addons, o.Cell)...)
-	errs = append(errs, validatePodIdentities(spec.Child("podIdentities"), full.Spec.PodIdentities, o.Cell)...)
+	errs = append(errs, validatePodIdentities(spec.Child("podIdentities"), full.Spec.PodIdentities, full.Spec.Addons, o.Cell)...)
 	errs = append(errs, validateUpgrade(spec.Child("upgrade"), &full.Spec, o.Now)...)
 	errs = append(errs, validateTags(spec.Child("tags"), c.Spec.Tags)...)
 	return errs

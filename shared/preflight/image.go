@@ -86,6 +86,14 @@ func (i Image) IsNamed() bool { return i.family() != "" }
 // Misfit returns why the nodes of a pool could not boot from an image, or "". verified reports whether a name shows that it fits: its own,
 // or that of its source, if it is a copy. Without such a name, only the devices are compared.
 func (i Image) Misfit(pool *api.Pool, source *Image) (why string, verified bool) {
+	if why, verified = i.misfitByName(pool, source); why == "" && !verified {
+		why = i.misfitByDevices(pool)
+	}
+	return why, verified
+}
+
+// misfitByName compares the platform, the architecture and the family, which names show.
+func (i Image) misfitByName(pool *api.Pool, source *Image) (why string, verified bool) {
 	want := string(cmp.Or(pool.Image.Family, api.AL2023))
 	family := i.family()
 	if family == "" && source != nil {
@@ -99,21 +107,26 @@ func (i Image) Misfit(pool *api.Pool, source *Image) (why string, verified bool)
 		return fmt.Sprintf("is for %s, not for %s", i.Architecture, pool.Architecture), false
 	case family != "" && family != want:
 		return fmt.Sprintf("is an image of %s, and not of %s", family, want), false
-	case family != "":
-		return "", true
-	case i.RootDevice != "" && i.RootDevice != systemDevice:
-		return fmt.Sprintf("has the root device %s, and images of %s have %s", i.RootDevice, want, systemDevice), false
+	}
+	return "", family != ""
+}
+
+// misfitByDevices compares the devices. It may be wrong about an image that someone built.
+func (i Image) misfitByDevices(pool *api.Pool) string {
+	want := string(cmp.Or(pool.Image.Family, api.AL2023))
+	if i.RootDevice != "" && i.RootDevice != systemDevice {
+		return fmt.Sprintf("has the root device %s, and images of %s have %s", i.RootDevice, want, systemDevice)
 	}
 	data := slices.Contains(i.Devices, dataDevice)
 	switch {
 	case len(i.Devices) == 0:
 	case want == string(api.AL2023) && data:
 		return fmt.Sprintf("has the devices %s and %s, as images of Bottlerocket have, and the pool's family is AL2023", systemDevice,
-			dataDevice), false
+			dataDevice)
 	case want == string(api.Bottlerocket) && !data:
-		return fmt.Sprintf("has no device %s, on which Bottlerocket has its data", dataDevice), false
+		return fmt.Sprintf("has no device %s, on which Bottlerocket has its data", dataDevice)
 	}
-	return "", false
+	return ""
 }
 
 // The devices of the operating system, and of the data of Bottlerocket.
@@ -151,7 +164,7 @@ func images(r *report, f *Facts, p *Plan) {
 			continue
 		}
 		finding := fmt.Sprintf("%s (%s)%s", image.ID, image.Name, owner)
-		misfit, _ := image.Misfit(&pool, nil)
+		misfit, verified := image.misfitByName(&pool, nil)
 		version := image.Kubernetes()
 		apart := minor(p.To.KubernetesVersion) - minor(version)
 		switch {
@@ -163,6 +176,9 @@ func images(r *report, f *Facts, p *Plan) {
 			unusable = append(unusable, fmt.Sprintf("%s has a kubelet newer than Kubernetes %s", finding, p.To.KubernetesVersion))
 		case version != "" && apart > upgrade.Skew:
 			unusable = append(unusable, fmt.Sprintf("%s has a kubelet too old for Kubernetes %s", finding, p.To.KubernetesVersion))
+		// A cluster may run on such an image already. The planner refuses a change to one.
+		case !verified && image.misfitByDevices(&pool) != "":
+			doubtful = append(doubtful, finding+" "+image.misfitByDevices(&pool))
 		case version != "" && apart > 0:
 			doubtful = append(doubtful, fmt.Sprintf("%s has a kubelet older than Kubernetes %s", finding, p.To.KubernetesVersion))
 		case !image.Deprecated.IsZero() && image.Deprecated.Before(f.ReadAt):
@@ -173,6 +189,6 @@ func images(r *report, f *Facts, p *Plan) {
 		r.block("Name a compatible image in the release or the pool's imageID.", "%s", list(unusable))
 	}
 	if len(doubtful) > 0 {
-		r.warn("Name a newer image in the release or the pool's imageID.", "%s", list(doubtful))
+		r.warn("Name another image in the release or the pool's imageID.", "%s", list(doubtful))
 	}
 }

@@ -208,7 +208,7 @@ func (s *starter) askRelease(ctx context.Context, q *questions) error {
 func (s *starter) askNetwork(ctx context.Context, q *questions, cfg aws.Config, given func(flag string) bool) error {
 	var err error
 	if !given("vpc") && !given("cidr") && !given("zones") {
-		if s.VPC, err = q.ask("Id of an existing VPC, or none for a new one", ""); err != nil {
+		if s.VPC, err = q.ask("Id of an existing VPC (empty: a new VPC)", ""); err != nil {
 			return err
 		}
 	}
@@ -293,10 +293,6 @@ func writeStarter(stdout io.Writer, file string, s *starter) error {
 	if err := errors.Join(err, f.Close()); err != nil {
 		return fmt.Errorf("writing %s: %w", file, err)
 	}
-	fmt.Fprintf(stdout, `wrote %[1]s. Next:
-  drover doctor %[1]s --release releases/%[2]s.yaml   # whether the account has room for it
-  drover diff %[1]s     # what it creates
-  drover apply %[1]s --watch
-`, file, s.Release)
+	fmt.Fprintf(stdout, "wrote %[1]s. Next:\n  drover diff %[1]s            # what it creates\n  drover apply %[1]s --watch\n", file)
 	return nil
 }

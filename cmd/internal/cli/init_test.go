@@ -24,7 +24,7 @@ func TestWriteStarter(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "demo.yaml")
 	var out bytes.Buffer
 	require.NoError(t, writeStarter(&out, file, newStarter()))
-	require.Contains(t, out.String(), "wrote "+file+". Next:\n  drover doctor "+file)
+	require.Contains(t, out.String(), "wrote "+file+". Next:\n  drover diff "+file)
 	data, err := os.ReadFile(file)
 	require.NoError(t, err)
 	require.LessOrEqual(t, bytes.Count(data, []byte("\n")), 35)

@@ -42,7 +42,8 @@ func kubeconfigCommand() *cobra.Command {
 		Long: `Adds a cluster to your kubeconfig and makes its context the current one, as kubectl config does: in the file that KUBECONFIG
 names, or else in .kube/config of your home folder. It keeps everything else in the file. The same command again updates the entry.
 
-The kubeconfig has no credentials. kubectl calls "drover token" for each sign-in, with the AWS profile and region of now.
+The kubeconfig has no credentials. kubectl calls "drover token" for each sign-in. The entry stores the AWS profile and the region that are
+set when you run this command.
 ` + accessHint,
 		Example: `  drover kubeconfig demo
   drover kubeconfig demo --role arn:aws:iam::111122223333:role/operators --alias demo-operator
@@ -114,7 +115,7 @@ func kubeconfigOf(cfg aws.Config, cluster, role, alias string, found *ekstypes.C
 		return nil, err
 	}
 	id := aws.ToString(found.Arn)
-	user := id
+	user := "drover " + alias // not the ARN, by which the aws command calls its users
 	signIn := &clientcmdapi.ExecConfig{
 		APIVersion: clientauthentication.SchemeGroupVersion.String(), InteractiveMode: clientcmdapi.NeverExecInteractiveMode,
 		Command: command, Args: []string{"token", cluster},
@@ -131,7 +132,6 @@ func kubeconfigOf(cfg aws.Config, cluster, role, alias string, found *ekstypes.C
 		if err := checkRole(role); err != nil {
 			return nil, err
 		}
-		user = id + " as " + role
 		signIn.Args = append(signIn.Args, "--role", role)
 	}
 	entry := clientcmdapi.NewConfig()
@@ -178,8 +178,9 @@ func mergeKubeconfig(out io.Writer, entry *clientcmdapi.Config) error {
 		context = old
 	}
 	for id, cluster := range entry.Clusters {
-		if old := merged.Clusters[id]; old != nil {
-			cluster.LocationOfOrigin = old.LocationOfOrigin
+		if old := merged.Clusters[id]; old != nil { // its proxy-url and extensions stay
+			old.Server, old.CertificateAuthorityData, old.CertificateAuthority = cluster.Server, cluster.CertificateAuthorityData, ""
+			cluster = old
 		}
 		merged.Clusters[id] = cluster
 	}

@@ -89,9 +89,23 @@ preferences: {}
 		require.NoError(t, mergeKubeconfig(&bytes.Buffer{}, kubeconfigFor(t, role, "demo")))
 		config = read(t, file)
 		require.Equal(t, "shop", config.Contexts["demo"].Namespace)
-		require.Equal(t, demoARN+" as "+role, config.Contexts["demo"].AuthInfo)
-		require.Equal(t, []string{"token", "demo", "--role", role}, config.AuthInfos[demoARN+" as "+role].Exec.Args)
+		require.Equal(t, "drover demo", config.Contexts["demo"].AuthInfo)
+		require.Equal(t, []string{"token", "demo", "--role", role}, config.AuthInfos["drover demo"].Exec.Args)
 		require.Len(t, config.Clusters, 1)
+	})
+	t.Run("the entries of the aws command stay", func(t *testing.T) {
+		file, _, err := merge(t, `apiVersion: v1
+kind: Config
+clusters: [{name: "`+demoARN+`", cluster: {server: "https://old", proxy-url: "http://proxy:3128"}}]
+users: [{name: "`+demoARN+`", user: {exec: {apiVersion: client.authentication.k8s.io/v1beta1, command: aws}}}]
+contexts: [{name: "`+demoARN+`", context: {cluster: "`+demoARN+`", user: "`+demoARN+`"}}]
+`, kubeconfigFor(t, "", "demo"))
+		require.NoError(t, err)
+		config := read(t, file)
+		require.Equal(t, "aws", config.AuthInfos[demoARN].Exec.Command)
+		require.Equal(t, demoARN, config.Contexts[demoARN].AuthInfo)
+		require.Equal(t, "http://proxy:3128", config.Clusters[demoARN].ProxyURL)
+		require.Equal(t, "https://a.eks.amazonaws.com", config.Clusters[demoARN].Server)
 	})
 	t.Run("a context of another cluster is refused", func(t *testing.T) {
 		file, _, err := merge(t, other, kubeconfigFor(t, "", "theirs"))
@@ -116,7 +130,7 @@ func TestKubeconfigHasNoCredentials(t *testing.T) {
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "hidden")
 	entry := kubeconfigFor(t, "", "demo")
 	require.Equal(t, []clientcmdapi.ExecEnvVar{{Name: "AWS_REGION", Value: "eu-west-1"}, {Name: "AWS_PROFILE", Value: "operators"}},
-		entry.AuthInfos[demoARN].Exec.Env)
+		entry.AuthInfos["drover demo"].Exec.Env)
 	text, err := clientcmd.Write(*entry)
 	require.NoError(t, err)
 	require.NotContains(t, string(text), "AKIDSECRET")

@@ -175,6 +175,16 @@ func (p podIdentityProvider) Create(ctx context.Context, r resource.Request) (re
 	if err != nil {
 		return resource.Result{}, err
 	}
+	return p.read(ctx, r, out.Association.AssociationARN)
+}
+
+// read describes the association, as the handler of the resource type does after it made or changed one: its schema lists the permission.
+// https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-eks-podidentityassociation.html
+func (p podIdentityProvider) read(ctx context.Context, r resource.Request, arn string) (resource.Result, error) {
+	out, err := p.s.DescribePodIdentityAssociation(ctx, r.Caller, splitAssociationARN(arn))
+	if err != nil {
+		return resource.Result{}, err
+	}
 	return podIdentityResult(out.Association), nil
 }
 
@@ -183,14 +193,16 @@ func (p podIdentityProvider) Update(ctx context.Context, r resource.Request) (re
 	if err := resource.Decode(r.Properties, &in); err != nil {
 		return resource.Result{}, err
 	}
-	out, err := p.s.UpdatePodIdentityAssociation(ctx, r.Caller, UpdatePodIdentityAssociationInput{
+	if _, err := p.s.UpdatePodIdentityAssociation(ctx, r.Caller, UpdatePodIdentityAssociationInput{
 		PodIdentityInput: splitAssociationARN(r.PhysicalID), RoleArn: in.RoleArn, TargetRoleArn: &in.TargetRoleArn,
 		DisableSessionTags: &in.DisableSessionTags,
-	})
-	if err != nil {
+	}); err != nil {
 		return resource.Result{}, err
 	}
-	return podIdentityResult(out.Association), p.s.changeTags(ctx, r.Caller, r.PhysicalID, tagging.Merge(r.Tags, in.Tags))
+	if err := p.s.changeTags(ctx, r.Caller, r.PhysicalID, tagging.Merge(r.Tags, in.Tags)); err != nil {
+		return resource.Result{}, err
+	}
+	return p.read(ctx, r, r.PhysicalID)
 }
 
 func (p podIdentityProvider) Delete(ctx context.Context, r resource.Request) error {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -101,9 +102,27 @@ func (w workload) object(namespace, registry, version string) map[string]any {
 	}
 }
 
+// ensureNamespace creates the namespace of an add-on. It changes none that exists.
+func ensureNamespace(ctx context.Context, client dynamic.Interface, name string) error {
+	if name == "kube-system" {
+		return nil
+	}
+	o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name}}}
+	return patiently(ctx, func() error {
+		_, err := client.Resource(namespaceResource).Create(ctx, o, metav1.CreateOptions{FieldManager: "eks"})
+		if apierrors.IsAlreadyExists(err) {
+			return nil
+		}
+		return wrapObject(err, "creating", o)
+	})
+}
+
 // install creates an add-on's objects in a cluster, or changes them to its version.
 func (s *Service) install(ctx context.Context, client dynamic.Interface, a catalogAddon, version, serviceCIDR string) error {
 	registry := "602401143452.dkr.ecr." + s.config.Region + ".amazonaws.com"
+	if err := ensureNamespace(ctx, client, a.namespace); err != nil {
+		return err
+	}
 	for _, w := range a.workloads {
 		metadata := map[string]any{"name": w.name, "namespace": a.namespace}
 		objects := []struct {

@@ -363,7 +363,10 @@ func (b *memoryBucket) keys(prefix string) (keys []string) {
 	return keys
 }
 
-func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+// stamp formats a time as S3's lists do: in whole seconds. https://docs.aws.amazon.com/AmazonS3/latest/API/API_Object.html
+func stamp(t time.Time) string {
+	return t.UTC().Truncate(time.Second).Format("2006-01-02T15:04:05.000Z")
+}
 
 // listVersions: https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjectVersions.html
 func (b *memoryBucket) listVersions(name string, q url.Values) (memoryAnswer, error) {
