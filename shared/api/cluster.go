@@ -239,10 +239,11 @@ type Pool struct {
 	// KubeletFlags are further command line flags of the kubelet, such as --v=2. Those that drover or the AMI set cannot be
 	// given.
 	KubeletFlags []string `json:"kubeletFlags,omitempty" rule:"format=kubelet-flag;unique"`
-	// Proxy is the HTTP proxy of the nodes: of the kubelet, containerd and every other service of the system. Pods do not get it.
+	// Proxy is the HTTP proxy of the nodes: of the kubelet, containerd and other services of the system. Pods do not get it: those of vpc-cni,
+	// the EBS driver and the pod identity agent reach EC2, STS and EKS directly, so the network needs VPC endpoints or NAT for them.
 	Proxy *Proxy `json:"proxy,omitempty"`
-	// CABundle has certificates in PEM that nodes trust in addition to the AMI's, such as that of a proxy or a registry: at most 8 KiB, none
-	// expired. Pods do not get them.
+	// CABundle has certificates in PEM that nodes trust in addition to the AMI's, such as that of a registry: at most 8 KiB, none expired.
+	// Pods do not get them. Nodes of AL2023 call EC2 before they trust them: a proxy must not replace the certificate of EC2.
 	CABundle string `json:"caBundle,omitempty" rule:"format=certificates"`
 	// Files are written before the kubelet starts.
 	Files []File `json:"files,omitempty" rule:"unique=path;secret"`
