@@ -45,7 +45,10 @@ func TestCapacity(t *testing.T) {
 	images, err := c.Images(ctx, []string{image.ID, "ami-00000000000000000"})
 	require.NoError(t, err)
 	require.Equal(t, map[string]preflight.Image{
-		image.ID: {ID: image.ID, Name: image.Name, Architecture: image.Architecture, State: "available"},
+		image.ID: {
+			ID: image.ID, Name: image.Name, Architecture: image.Architecture, State: "available", Platform: "Linux/UNIX",
+			RootDevice: "/dev/xvda", Devices: []string{"/dev/xvda"},
+		},
 	}, images)
 
 	types, err := c.InstanceTypes(ctx, []string{"m7i.large", "no.such"})
