@@ -24,10 +24,10 @@ func (r *report) zones(clusters []Cluster) {
 		network := c.Resolved.Spec.Network
 		var problem, fix string
 		if network.Existing == nil {
-			fix = "use other zones, for example " + list(r.acceptedZones())
-			problem = r.zoneProblem(network.Zones)
+			fix = "use other zones, for example " + list(AcceptedZones(r.facts.Zones))
+			problem = ZoneProblem(network.Zones, r.facts.Zones)
 		} else {
-			fix = "name private subnets of that VPC in two of these zones: " + list(r.acceptedZones())
+			fix = "name private subnets of that VPC in two of these zones: " + list(AcceptedZones(r.facts.Zones))
 			problem = r.subnetProblem(network.Existing.VPCID, network.Existing.Subnets)
 		}
 		if problem != "" {
@@ -40,20 +40,21 @@ func (r *report) zones(clusters []Cluster) {
 	}
 }
 
-// acceptedZones returns the zones of the region that EKS accepts.
-func (r *report) acceptedZones() (accepted []string) {
-	for _, name := range slices.Sorted(maps.Keys(r.facts.Zones)) {
-		if !RefusedZone(r.facts.Zones[name]) {
+// AcceptedZones returns the names of a region's zones that EKS accepts, given the ids of the zones by name.
+func AcceptedZones(ids map[string]string) (accepted []string) {
+	for _, name := range slices.Sorted(maps.Keys(ids)) {
+		if !RefusedZone(ids[name]) {
 			accepted = append(accepted, name)
 		}
 	}
 	return accepted
 }
 
-func (r *report) zoneProblem(zones []string) string {
+// ZoneProblem returns which zones a network cannot have, given the ids of the region's zones by name. It returns "" if it can have all.
+func ZoneProblem(zones []string, ids map[string]string) string {
 	var problems []string
 	for _, zone := range zones {
-		switch id, found := r.facts.Zones[zone]; {
+		switch id, found := ids[zone]; {
 		case !found:
 			problems = append(problems, fmt.Sprintf("zone %s does not exist or is not available", zone))
 		case RefusedZone(id):
@@ -73,6 +74,9 @@ func (r *report) subnetProblem(vpc string, subnets []string) string {
 			problems = append(problems, fmt.Sprintf("%s has no subnet %s", vpc, id))
 		case RefusedZone(subnet.ZoneID):
 			problems = append(problems, fmt.Sprintf("EKS creates no control plane in zone %s (%s) of subnet %s", subnet.Zone, subnet.ZoneID, id))
+		case r.facts.Zones[subnet.Zone] == "":
+			problems = append(problems, fmt.Sprintf("EKS creates no control plane in zone %s of subnet %s: it is a Local Zone, a Wavelength Zone "+
+				"or not available", subnet.Zone, id))
 		}
 	}
 	if len(problems) == 0 && len(zones) < leastZones {

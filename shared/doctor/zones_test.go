@@ -34,6 +34,11 @@ func TestZonesAccepted(t *testing.T) {
 			api.Network{Existing: &api.ExistingNetwork{VPCID: "vpc-1", Subnets: []string{"subnet-a", "subnet-e"}}},
 			Finding{ZonesAccepted, Blocks, "demo: EKS creates no control plane in zone us-east-1e (use1-az3) of subnet subnet-e", subnets},
 		},
+		"that of an existing subnet is a Local Zone": {
+			api.Network{Existing: &api.ExistingNetwork{VPCID: "vpc-1", Subnets: []string{"subnet-a", "subnet-l"}}},
+			Finding{ZonesAccepted, Blocks, "demo: EKS creates no control plane in zone us-east-1-bos-1a of subnet subnet-l: it is a Local Zone, " +
+				"a Wavelength Zone or not available", subnets},
+		},
 		"a subnet does not exist": {
 			api.Network{Existing: &api.ExistingNetwork{VPCID: "vpc-1", Subnets: []string{"subnet-a", "subnet-x"}}},
 			Finding{ZonesAccepted, Blocks, "demo: vpc-1 has no subnet subnet-x", subnets},
@@ -55,6 +60,7 @@ func TestZonesAccepted(t *testing.T) {
 				"subnet-a2": {VPC: "vpc-1", Zone: "us-east-1a", ZoneID: "use1-az1"},
 				"subnet-b":  {VPC: "vpc-1", Zone: "us-east-1b", ZoneID: "use1-az2"},
 				"subnet-e":  {VPC: "vpc-1", Zone: "us-east-1e", ZoneID: "use1-az3"},
+				"subnet-l":  {VPC: "vpc-1", Zone: "us-east-1-bos-1a", ZoneID: "use1-bos1-az1"},
 				"subnet-o":  {VPC: "vpc-2", Zone: "us-east-1b", ZoneID: "use1-az2"},
 			}
 			require.Equal(t, []Finding{test.want}, of(Examine(f, []Cluster{demo(func(s *api.ClusterSpec) {

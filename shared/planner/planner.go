@@ -73,6 +73,11 @@ type Images interface {
 	Images(ctx context.Context, ids []string) (map[string]preflight.Image, error)
 }
 
+// Networks reads zones: a subset of ec2.Networks.
+type Networks interface {
+	Zones(ctx context.Context) (map[string]string, error)
+}
+
 // Planner plans clusters.
 type Planner struct {
 	Specs  Specs
@@ -84,7 +89,9 @@ type Planner struct {
 	Account Account
 	// Images is asked before a pool gets an image. It is nil in previews.
 	Images Images
-	Cell   render.Cell
+	// Networks is asked before a network gets a zone. It is nil in previews.
+	Networks Networks
+	Cell     render.Cell
 	// Settings are what the cell allows. They are nil in previews of the command line, which do not know them.
 	Settings *api.CellSettings
 	Now      func() time.Time
@@ -157,6 +164,9 @@ func (p *Planner) Plan(ctx context.Context, in Request) (o Outcome, err error) {
 		}
 	}
 	if o.Plan, err = p.compare(ctx, &o.work); err != nil {
+		return o, err
+	}
+	if err = p.checkZones(ctx, &o); err != nil {
 		return o, err
 	}
 	if err = p.examineAccount(ctx, &o); err != nil {

@@ -21,6 +21,8 @@ const (
 	ReasonAddonWithoutPermission = "AddonWithoutPermission"
 	// ReasonAccountNotReady: the account cannot take the cluster, which does not exist yet.
 	ReasonAccountNotReady = "AccountNotReady"
+	// ReasonZoneRefused: the network has, or would get, a zone in which EKS creates no control plane.
+	ReasonZoneRefused = "ZoneRefused"
 	// ReasonUpToDate: the stacks match the spec.
 	ReasonUpToDate = "UpToDate"
 	// ReasonInSync: the audit found nothing.
@@ -69,7 +71,8 @@ const (
 // Reasons lists the reasons for which a condition is False, without those of faults.
 func Reasons() []string {
 	return []string{
-		ReasonSpecInvalid, ReasonSpecAbsent, ReasonReleaseUnusable, ReasonAddonWithoutPermission, ReasonAccountNotReady, ReasonConverging,
+		ReasonSpecInvalid, ReasonSpecAbsent, ReasonReleaseUnusable, ReasonAddonWithoutPermission, ReasonAccountNotReady, ReasonZoneRefused,
+		ReasonConverging,
 		ReasonExecutionEnded, ReasonPaused,
 		ReasonChangeRefused,
 		ReasonUpgrading, ReasonUpgradeScheduled, ReasonUpgradeBlocked, ReasonUpgradeStopped, ReasonUpgradeMissed, ReasonDeletionProtected,

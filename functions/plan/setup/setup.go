@@ -41,9 +41,9 @@ func New(cfg aws.Config, env lambdaruntime.Env) *handler.Handler {
 	relayCode, _ := render.ParseRelayCode(env.Must(lambdaruntime.Relay))
 	functions := lambda.New(cfg)
 	eksClient := eks.New(awseks.NewFromConfig(cfg))
-	capacity := ec2.New(cfg)
+	capacity, networks := ec2.New(cfg), ec2.NewNetworks(cfg, env.Must(lambdaruntime.Account))
 	p := &planner.Planner{
-		Images: capacity, Relay: relayCode, Functions: functions,
+		Images: capacity, Networks: networks, Relay: relayCode, Functions: functions,
 		RelayFile: func() ([]byte, error) {
 			return os.ReadFile(filepath.Join(env.Variables[lambdaruntime.TaskRoot], relayFile))
 		},
@@ -54,7 +54,7 @@ func New(cfg aws.Config, env lambdaruntime.Env) *handler.Handler {
 		Account: &collect.Collector{
 			Account: env.Must(lambdaruntime.Account), Region: cfg.Region, Now: time.Now,
 			Quotas:   servicequotas.New(awsservicequotas.NewFromConfig(cfg)),
-			Networks: ec2.NewNetworks(cfg, env.Must(lambdaruntime.Account)), Capacity: capacity, EKS: eksClient,
+			Networks: networks, Capacity: capacity, EKS: eksClient,
 			Identities: iam.New(cfg), Functions: functions,
 		},
 		Settings: env.Cell(),

@@ -90,7 +90,7 @@ func TestDescribe(t *testing.T) {
 				"Action=DescribeVolumes&Filter.1.Name=attachment.instance-id&Filter.1.Value.1=" + ids[0], "instanceId", []string{ids[0]},
 			},
 			"zones":    {"Action=DescribeAvailabilityZones", "zoneName", []string{"us-east-1a", "us-east-1b", "us-east-1c"}},
-			"zone ids": {"Action=DescribeAvailabilityZones", "zoneId", []string{"use1-az1", "use1-az2", "use1-az4"}},
+			"zone ids": {"Action=DescribeAvailabilityZones", "zoneId", []string{"use1-az4", "use1-az2", "use1-az1"}},
 			"the image of a version": {
 				"Action=DescribeImages&Filter.1.Name=name&Filter.1.Value.1=*arm64-standard-1.36-*", "imageId", []string{
 					ImageID("1.36", "arm64"), RebuiltImageID("1.36", "arm64"),

@@ -14,7 +14,8 @@ import (
 // https://docs.aws.amazon.com/eks/latest/userguide/network-reqs.html#network-requirements-subnets
 var WithoutEKS = []string{"use1-az3", "usw1-az2", "cac1-az3"}
 
-// zoneIDs returns the ids of a region's zones by name, in order, without those that EKS refuses.
+// zoneIDs returns the ids of a region's zones by name, without those that EKS refuses. Their order is not that of the names, as in
+// accounts of AWS, so that code that confuses the two fails.
 func zoneIDs(region string, zones []string) map[string]string {
 	var short strings.Builder
 	for i, part := range strings.Split(region, "-") {
@@ -25,7 +26,7 @@ func zoneIDs(region string, zones []string) map[string]string {
 		}
 	}
 	ids, number := map[string]string{}, 0
-	for _, zone := range zones {
+	for _, zone := range slices.Backward(zones) {
 		for id := ""; id == "" || slices.Contains(WithoutEKS, id); ids[zone] = id {
 			number++
 			id = fmt.Sprintf("%s-az%d", short.String(), number)
