@@ -15,6 +15,9 @@ import (
 	"github.com/drover-run/drover/shared/api"
 )
 
+// pemEnd is the end of a certificate in PEM.
+const pemEnd = "-----END CERTIFICATE-----\n"
+
 // way to change a value. other returns the n-th value to try, from 0, and false after the last one.
 type way struct {
 	name  string
@@ -132,6 +135,9 @@ func others(v any, t reflect.Type, enum []string) (all []any) {
 			"x", "10m", "50%", "2030-01-01T00:00:00Z", "arn:aws:kms:us-east-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab",
 		}, words...)
 	case string:
+		if strings.HasSuffix(v, pemEnd) { // a certificate: text around it has no effect
+			return []any{v + v}
+		}
 		all = append(all, v+"x")
 		for _, at := range digits.FindAllStringIndex(v, -1) {
 			number := v[at[0]:at[1]]

@@ -19,6 +19,8 @@ var bottlerocketKubelet = map[string]string{
 	"allowedUnsafeSysctls":            "allowed-unsafe-sysctls",
 	"containerLogMaxFiles":            "container-log-max-files",
 	"containerLogMaxSize":             "container-log-max-size",
+	"containerLogMaxWorkers":          "container-log-max-workers",
+	"containerLogMonitorInterval":     "container-log-monitor-interval",
 	"cpuCFSQuota":                     "cpu-cfs-quota-enforced",
 	"cpuManagerPolicy":                "cpu-manager-policy",
 	"cpuManagerReconcilePeriod":       "cpu-manager-reconcile-period",
@@ -113,6 +115,7 @@ func validateBottlerocket(path *field.Path, p *Pool) (errs field.ErrorList) {
 				"of the two", name)))
 		}
 	}
+	errs = append(errs, validateReserved(path, p)...)
 	for i := range p.Volumes {
 		if strings.HasSuffix(p.Volumes[i].Device, "b") && len(formats["device"].Wrong(p.Volumes[i].Device)) == 0 {
 			errs = append(errs, field.Invalid(path.Child("volumes").Index(i).Child("device"), p.Volumes[i].Device,
@@ -130,6 +133,29 @@ func validateBottlerocket(path *field.Path, p *Pool) (errs field.ErrorList) {
 		}
 	}
 	return append(errs, validateSettings(settings, p.Image.Settings)...)
+}
+
+// reservable are the resources that Bottlerocket reserves. It does not boot with others, such as pid.
+// https://bottlerocket.dev/en/os/latest/api/settings/kubernetes/#kube-reserved
+var reservable = []string{"cpu", "ephemeral-storage", "memory"}
+
+// validateReserved checks the resources that are reserved, as fields of the kubelet and as settings.
+func validateReserved(path *field.Path, p *Pool) (errs field.ErrorList) {
+	check := func(at *field.Path, reserved any) {
+		object, _ := reserved.(map[string]any)
+		for _, name := range slices.Sorted(maps.Keys(object)) {
+			if !slices.Contains(reservable, name) {
+				errs = append(errs, field.Forbidden(at.Child(name), "Bottlerocket does not boot with it: it reserves "+
+					strings.Join(reservable, ", ")+" only; remove it"))
+			}
+		}
+	}
+	for _, name := range []string{"kubeReserved", "systemReserved"} {
+		check(path.Child("kubelet", name), p.Kubelet[name])
+		setting := bottlerocketKubelet[name]
+		check(path.Child("image", "settings", "kubernetes", setting), settingAt(p.Image.Settings, "kubernetes", setting))
+	}
+	return errs
 }
 
 // settingAt returns a value below settings, or nil.

@@ -62,6 +62,14 @@ func TestBottlerocketIsRefused(t *testing.T) {
 			pool(family + "kubelet: {failSwapOn: false}"), `spec.pools[0].kubelet.failSwapOn: Forbidden: Bottlerocket has no setting for it, ` +
 				`or one of another shape: remove it, or use image.settings.kubernetes`,
 		},
+		"a resource that Bottlerocket does not reserve": {
+			pool(family + "kubelet: {kubeReserved: {cpu: 10m, pid: 100}}"), `spec.pools[0].kubelet.kubeReserved.pid: Forbidden: Bottlerocket ` +
+				`does not boot with it: it reserves cpu, ephemeral-storage, memory only; remove it`,
+		},
+		"such a resource among the settings": {
+			settings("kubernetes: {system-reserved: {pid: 100}}"), `spec.pools[0].image.settings.kubernetes.system-reserved.pid: Forbidden: ` +
+				`Bottlerocket does not boot with it: it reserves cpu, ephemeral-storage, memory only; remove it`,
+		},
 		"a setting that the kubelet's fields state": {
 			pool("image: {family: Bottlerocket, settings: {kubernetes: {pod-pids-limit: 1}}}\n      kubelet: {podPidsLimit: 2}"),
 			`spec.pools[0].image.settings.kubernetes.pod-pids-limit: Forbidden: kubelet.podPidsLimit of the pool states it: remove one of the two`,

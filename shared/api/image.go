@@ -30,6 +30,16 @@ func (i Image) String() string {
 	return string(cmp.Or(i.Family, AL2023)) + "/" + string(cmp.Or(i.Variant, VariantStandard))
 }
 
+// ImageOutput describes the kind of image that the pool's nodes boot from, as the output Image of its stack has it: such as
+// Bottlerocket/FIPS/arm64. It is "" for AL2023/Standard/amd64, which has no such output.
+func (p *Pool) ImageOutput() string {
+	kind := p.Image.String() + "/" + string(cmp.Or(p.Architecture, AMD64))
+	if kind == (Image{}).String()+"/"+string(AMD64) {
+		return ""
+	}
+	return kind
+}
+
 // ImageFamily is the operating system of an image.
 type ImageFamily string
 

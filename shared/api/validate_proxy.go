@@ -5,6 +5,7 @@ package api
 import (
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -64,6 +65,23 @@ func parseBundle(bundle string) (list []*x509.Certificate, err error) {
 		}
 		list = append(list, certificate)
 	}
+}
+
+// Certificates returns the certificates of CABundle in PEM, without the text between them, or "". A line of such text must not reach a
+// node: it could end the part of the user data that holds the certificates.
+func (p *Pool) Certificates() (string, error) {
+	if p.CABundle == "" {
+		return "", nil
+	}
+	list, err := parseBundle(p.CABundle)
+	if err == nil && len(list) == 0 {
+		err = errors.New("it has no certificate")
+	}
+	var bundle strings.Builder
+	for _, c := range list {
+		bundle.Write(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw}))
+	}
+	return bundle.String(), err
 }
 
 // validateBundle rejects expired certificates, at an upload only: a spec that was accepted stays valid.

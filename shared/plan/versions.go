@@ -3,7 +3,6 @@ package plan
 // The deployed versions of a cluster, from its stacks.
 
 import (
-	"cmp"
 	"strings"
 
 	"github.com/drover-run/drover/shared/api"
@@ -38,14 +37,13 @@ func Images(deployed map[string]stack.Deployed) map[string]string {
 	return images
 }
 
-// KeptImages returns the images of the deployed pools that a cluster can keep. A pool that changes its family or variant needs another one.
-// An older image would not understand the user data of the new family.
+// KeptImages returns the images of the deployed pools that a cluster can keep. A pool that changes its family, variant or architecture
+// needs another one.
 func KeptImages(deployed map[string]stack.Deployed, resolved *api.Cluster) map[string]string {
 	images := Images(deployed)
 	for i := range resolved.Spec.Pools {
 		pool := &resolved.Spec.Pools[i]
-		had := cmp.Or(deployed[names.PoolStack(pool.Name)].Outputs["Image"], api.Image{}.String())
-		if had != pool.Image.String() {
+		if deployed[names.PoolStack(pool.Name)].Outputs["Image"] != pool.ImageOutput() {
 			delete(images, pool.Name)
 		}
 	}

@@ -1,7 +1,6 @@
 package planner
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -43,6 +42,9 @@ func (p *Planner) checkImages(ctx context.Context, o *Outcome) error {
 		if misfit == "" && (image.NewerThan(version) || source != nil && source.NewerThan(version)) {
 			misfit = "has a kubelet newer than Kubernetes " + version
 		}
+		if misfit == "" && image.State != "available" {
+			misfit = "is " + image.State + ", and EC2 launches available images only"
+		}
 		switch {
 		case misfit != "":
 			refused = append(refused, fmt.Sprintf("pool %s: %s (%s) %s", pool.Name, image.ID, image.Name, misfit))
@@ -55,8 +57,9 @@ func (p *Planner) checkImages(ctx context.Context, o *Outcome) error {
 		return nil
 	}
 	return &Stop{status.ReasonChangeRefused, fmt.Sprintf("no stack was changed, because nodes could not join from these images:\n%s\n"+
-		"Name another image in the release or in imageID of the pool, or correct image and architecture of the pool",
-		strings.Join(refused, "\n"))}
+		"Name another image in the release or in imageID of the pool, or correct image and architecture of the pool. "+
+		"If you change the image itself, or share it, run `drover converge %s` afterwards",
+		strings.Join(refused, "\n"), o.work.cluster)}
 }
 
 // describeImages returns the images of pools, and the sources of copies that have no name of AWS.
@@ -92,13 +95,13 @@ func (p *Planner) describeImages(ctx context.Context, pools []*api.Pool) (map[st
 	return images, nil
 }
 
-// newImages returns the pools whose stack gets an image that it does not have yet, or another family for it.
+// newImages returns the pools whose stack gets an image that it does not have yet, or another family, variant or architecture for it.
 func newImages(w *work, changes plan.Plan) (pools []*api.Pool) {
 	for i := range w.resolved.Spec.Pools {
 		pool := &w.resolved.Spec.Pools[i]
 		change, found := changes.Find(names.PoolStack(pool.Name))
 		outputs := w.deployed[names.PoolStack(pool.Name)].Outputs
-		same := outputs["ImageId"] == pool.ImageID && cmp.Or(outputs["Image"], api.Image{}.String()) == pool.Image.String()
+		same := outputs["ImageId"] == pool.ImageID && outputs["Image"] == pool.ImageOutput()
 		if found && change.Operation != plan.Delete && !same {
 			pools = append(pools, pool)
 		}

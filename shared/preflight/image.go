@@ -38,7 +38,7 @@ func missing(id string) string {
 	if localImage.MatchString(id) {
 		return "is an id of the local account, and no image of AWS: run `drover release new` for a release with images of AWS"
 	}
-	return "does not exist, or is not shared with this account"
+	return "does not exist in this region, or is not shared with this account"
 }
 
 // eksImage matches the names of AWS's AMIs for EKS, which contain the Kubernetes version:
@@ -80,6 +80,25 @@ func (i Image) family() string {
 	return ""
 }
 
+// variant returns the variant in the name of an image of AWS, such as amazon-eks-node-al2023-x86_64-nvidia-1.36-v20261101 or
+// bottlerocket-aws-k8s-1.36-nvidia-fips-x86_64-v1.60.0-0123abcd, or "".
+func (i Image) variant() api.ImageVariant {
+	has := func(word string) bool { return strings.Contains(i.Name, "-"+word+"-") }
+	switch {
+	case i.Kubernetes() == "":
+		return ""
+	case has("nvidia-fips"):
+		return api.VariantNvidiaFIPS
+	case has("nvidia"):
+		return api.VariantNvidia
+	case has("fips"):
+		return api.VariantFIPS
+	case has("neuron"):
+		return api.VariantNeuron
+	}
+	return api.VariantStandard
+}
+
 // IsNamed reports whether the image's name has its operating system.
 func (i Image) IsNamed() bool { return i.family() != "" }
 
@@ -92,13 +111,15 @@ func (i Image) Misfit(pool *api.Pool, source *Image) (why string, verified bool)
 	return why, verified
 }
 
-// misfitByName compares the platform, the architecture and the family, which names show.
+// misfitByName compares the platform, the architecture, the family and the variant, which names show. A pool of the variant Standard may
+// have an image of any variant: it is Standard, and more.
 func (i Image) misfitByName(pool *api.Pool, source *Image) (why string, verified bool) {
 	want := string(cmp.Or(pool.Image.Family, api.AL2023))
-	family := i.family()
+	family, variant := i.family(), i.variant()
 	if family == "" && source != nil {
-		family = source.family()
+		family, variant = source.family(), source.variant()
 	}
+	wantVariant := cmp.Or(pool.Image.Variant, api.VariantStandard)
 	// https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/billing-info-fields.html
 	switch {
 	case strings.HasPrefix(i.Platform, "Windows"):
@@ -107,6 +128,8 @@ func (i Image) misfitByName(pool *api.Pool, source *Image) (why string, verified
 		return fmt.Sprintf("is for %s, not for %s", i.Architecture, pool.Architecture), false
 	case family != "" && family != want:
 		return fmt.Sprintf("is an image of %s, and not of %s", family, want), false
+	case variant != "" && variant != wantVariant && wantVariant != api.VariantStandard:
+		return fmt.Sprintf("is of the variant %s, and not of %s", variant, wantVariant), false
 	}
 	return "", family != ""
 }

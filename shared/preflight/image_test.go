@@ -42,6 +42,7 @@ func TestMisfit(t *testing.T) {
 	al2023, bottlerocket := api.Pool{Architecture: api.AMD64}, api.Pool{Architecture: api.AMD64, Image: api.Image{Family: api.Bottlerocket}}
 	one, two := []string{"/dev/xvda"}, []string{"/dev/xvda", "/dev/xvdb"}
 	named := &Image{Name: "bottlerocket-aws-k8s-1.36-x86_64-v1.60.1-0123abcd"}
+	variant := func(p api.Pool, v api.ImageVariant) api.Pool { p.Image.Variant = v; return p }
 	for name, test := range map[string]struct {
 		image    Image
 		source   *Image
@@ -58,7 +59,33 @@ func TestMisfit(t *testing.T) {
 		"a copy of another family": {
 			image: Image{Name: "mine"}, source: named, pool: al2023, want: "is an image of Bottlerocket, and not of AL2023",
 		},
-		"a copy without a name": {image: Image{Name: "mine"}, source: &Image{Name: "mine too"}, pool: al2023},
+		"a name of its variant": {
+			image: Image{Name: "amazon-eks-node-al2023-x86_64-nvidia-1.36-v1"}, pool: variant(al2023, api.VariantNvidia), verified: true,
+		},
+		"another variant": {
+			image: Image{Name: "amazon-eks-node-al2023-x86_64-standard-1.36-v1"}, pool: variant(al2023, api.VariantNvidia),
+			want: "is of the variant Standard, and not of Nvidia",
+		},
+		"no FIPS": {
+			image: Image{Name: named.Name}, pool: variant(bottlerocket, api.VariantFIPS), want: "is of the variant Standard, and not of FIPS",
+		},
+		"FIPS without NVIDIA": {
+			image: Image{Name: "bottlerocket-aws-k8s-1.36-fips-x86_64-v1.60.1-0123abcd"}, pool: variant(bottlerocket, api.VariantNvidiaFIPS),
+			want: "is of the variant FIPS, and not of NvidiaFIPS",
+		},
+		"NVIDIA and FIPS": {
+			image: Image{Name: "bottlerocket-aws-k8s-1.36-nvidia-fips-x86_64-v1.60.1-0123abcd"},
+			pool:  variant(bottlerocket, api.VariantNvidiaFIPS), verified: true,
+		},
+		"a copy of another variant": {
+			image: Image{Name: "mine"}, source: named, pool: variant(bottlerocket, api.VariantNvidia),
+			want: "is of the variant Standard, and not of Nvidia",
+		},
+		"a variant for a standard pool": {
+			image: Image{Name: "bottlerocket-aws-k8s-1.36-fips-x86_64-v1.60.1-0123abcd"}, pool: bottlerocket, verified: true,
+		},
+		"a variant that no name shows": {image: Image{Name: "mine", Devices: two}, pool: variant(bottlerocket, api.VariantFIPS)},
+		"a copy without a name":        {image: Image{Name: "mine"}, source: &Image{Name: "mine too"}, pool: al2023},
 		"Windows": {
 			image: Image{Name: "amazon-eks-node-al2023-x86_64-standard-1.36-v1", Platform: "Windows BYOL"}, pool: al2023,
 			want: "is an image of Windows, which drover does not support",
@@ -78,7 +105,7 @@ func TestMisfit(t *testing.T) {
 }
 
 func TestMissingImage(t *testing.T) {
-	require.Equal(t, "does not exist, or is not shared with this account", MissingImage("ami-0123456789abcdef0"))
+	require.Equal(t, "does not exist in this region, or is not shared with this account", MissingImage("ami-0123456789abcdef0"))
 	require.Equal(t, "is an id of the local account, and no image of AWS: run `drover release new` for a release with images of AWS",
 		MissingImage("ami-00000000000013601"))
 }

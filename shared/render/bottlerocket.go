@@ -82,8 +82,12 @@ func (r *renderer) bottlerocketSettings(pool *api.Pool) (map[string]any, error) 
 		}
 		settings["network"] = map[string]any{"https-proxy": pool.Proxy.URL, "no-proxy": direct}
 	}
-	if pool.CABundle != "" {
-		bundle := base64.StdEncoding.EncodeToString([]byte(pool.CABundle))
+	certificates, err := pool.Certificates()
+	if err != nil {
+		return nil, fmt.Errorf("caBundle: %w", err)
+	}
+	if certificates != "" {
+		bundle := base64.StdEncoding.EncodeToString([]byte(certificates))
 		settings["pki"] = map[string]any{"drover": map[string]any{"data": bundle, "trusted": true}}
 	}
 	if err := mergeSettings(settings, pool.Image.Settings); err != nil {

@@ -36,8 +36,6 @@ var changes = []struct {
 	{`^spec\.controlPlane\.`, []string{names.ControlPlane}},
 	{`^spec\.pools\[0\]\.name$`, []string{"pool-workers", "pool-workersx"}},
 	{`^spec\.pools\[1\]\.name$`, []string{"pool-batch", "pool-batchx"}},
-	// A pool's architecture determines the image if the spec has none.
-	{`^spec\.pools\[\d\]\.architecture$`, nil},
 	// The time and order of replacements are not part of a node's configuration: see plan.RollAt and plan.Plan.
 	{`^spec\.pools\[\d\]\.(rollAt|update\.order)$`, nil},
 	{`^spec\.pools\[0\]\.`, []string{"pool-workers"}},
@@ -89,6 +87,8 @@ var others = map[string]any{
 	"spec.pools[1].drain.timeout":          "3h",
 	"spec.pools[1].drain.podGracePeriod":   "11m",
 	"spec.pools[1].drain.loadBalancerWait": "91s",
+	"spec.pools[0].caBundle":               rootCertificate + rootCertificate,
+	"spec.pools[1].caBundle":               rootCertificate + rootCertificate,
 	"spec.podIdentities[2].preset":         api.PresetLoadBalancerController,
 	"spec.podIdentities[3].preset":         api.PresetClusterAutoscaler,
 	"spec.pools[0].files[0].mode":          "0600",

@@ -65,6 +65,7 @@ func newPoolParams(cluster *api.Cluster, pool *api.Pool, userData []part, rollAt
 		Description:        fmt.Sprintf("drover: pool %s of cluster %s", pool.Name, cluster.Metadata.Name),
 		GroupName:          group,
 		ImageID:            pool.ImageID,
+		Image:              pool.ImageOutput(),
 		Volume:             pool.RootVolume,
 		Encrypted:          isEnabled(pool.RootVolume.Encrypted),
 		DataDisk:           pool.Image.Family == api.Bottlerocket,
@@ -76,9 +77,6 @@ func newPoolParams(cluster *api.Cluster, pool *api.Pool, userData []part, rollAt
 		Signals:            pool.MinSize,
 		Refresh:            pool.Update.Strategy == api.InstanceRefresh,
 		OnDemandPercentage: 100,
-	}
-	if image := pool.Image.String(); image != (api.Image{}).String() {
-		p.Image = image
 	}
 	for _, v := range pool.Volumes {
 		p.Volumes = append(p.Volumes, volume{v, isEnabled(v.Encrypted)})

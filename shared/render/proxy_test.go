@@ -93,7 +93,7 @@ func TestTrustScript(t *testing.T) {
 			printed, err := runScript(t, bin, []byte(strings.ReplaceAll(data.trust, anchors, store+"/")))
 			installed, readErr := os.ReadFile(filepath.Join(store, "drover.pem"))
 			require.NoError(t, readErr)
-			require.Equal(t, rootCertificate+"\n", string(installed))
+			require.Equal(t, rootCertificate, string(installed))
 			if test.joins {
 				require.NoError(t, err, printed)
 				require.NoFileExists(t, notes)
@@ -106,4 +106,15 @@ func TestTrustScript(t *testing.T) {
 			require.Equal(t, "mask --runtime --now nodeadm-run.service\n", string(masked))
 		})
 	}
+}
+
+// Text between certificates could be a line that ends a part of the user data, or a command.
+func TestOnlyCertificatesReachNodes(t *testing.T) {
+	in := resolve(t, fullCluster())
+	pool := &in.Resolved.Spec.Pools[0]
+	pool.CABundle = "# Example root\n--drover\n" + rootCertificate + "--drover--\n"
+	require.Equal(t, rootCertificate, readUserData(t, userDataOf(t, stackOf(t, render(t, in), "pool-"+pool.Name))).Certificates)
+	pool.CABundle = "a bundle"
+	_, err := Render(in)
+	require.ErrorContains(t, err, "caBundle: it has no certificate")
 }

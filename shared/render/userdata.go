@@ -72,7 +72,10 @@ func (r *renderer) userData(pool *api.Pool) ([]part, error) {
 		MaxPods:     pool.MaxPods,
 		Region:      r.Cell.Region,
 		Environment: proxyEnvironment(r.Cell, r.Resolved, pool.Proxy),
-		CABundle:    pool.CABundle,
+	}
+	var err error
+	if params.CABundle, err = pool.Certificates(); err != nil {
+		return nil, fmt.Errorf("caBundle: %w", err)
 	}
 	for _, name := range slices.Sorted(maps.Keys(pool.Kubelet)) {
 		if name == "maxPods" {
@@ -80,7 +83,6 @@ func (r *renderer) userData(pool *api.Pool) ([]part, error) {
 		}
 		params.Kubelet = append(params.Kubelet, kubeletSetting{name, pool.Kubelet[name]})
 	}
-	var err error
 	if params.Flags, err = kubeletFlags(pool); err != nil {
 		return nil, err
 	}

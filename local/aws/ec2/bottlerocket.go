@@ -64,8 +64,21 @@ func (i Image) parseSettings(data []byte) (registration, error) {
 			return r, fmt.Errorf("early-boot-config: Error 400 when sending PATCH to /tx: unknown field `kubernetes.%s`", name)
 		}
 	}
+	for _, name := range []string{"kube-reserved", "system-reserved"} {
+		reserved, _ := kubernetes[name].(map[string]any)
+		for _, resource := range slices.Sorted(maps.Keys(reserved)) {
+			if !slices.Contains(reservable, resource) {
+				return r, fmt.Errorf("early-boot-config: Error 400 when sending PATCH to /tx: `kubernetes.%s`: unknown variant `%s`, expected one of "+
+					"`cpu`, `memory`, `ephemeral-storage`", name, resource)
+			}
+		}
+	}
 	return r, r.readKubernetes(kubernetes)
 }
+
+// reservable are the resources of settings.kubernetes.kube-reserved and system-reserved.
+// https://github.com/bottlerocket-os/bottlerocket-settings-sdk: bottlerocket-settings-models/modeled-types/src/kubernetes.rs
+var reservable = []string{"cpu", "memory", "ephemeral-storage"}
 
 // readKubernetes reads settings.kubernetes. A machine without a cluster boots and never joins, like one of AL2023 without a NodeConfig.
 func (r *registration) readKubernetes(kubernetes map[string]any) error {

@@ -33,6 +33,12 @@ func TestBottlerocketBoots(t *testing.T) {
 		"an unknown setting": {
 			"[settings.kubernetes]\nfail-swap-on = true\n", "bottlerocket-amd64", "unknown field `kubernetes.fail-swap-on`",
 		},
+		"resources that can be reserved": {
+			bottlerocketData + "[settings.kubernetes.kube-reserved]\ncpu = \"10m\"\n", "bottlerocket-amd64", "Successfully",
+		},
+		"another resource": {
+			bottlerocketData + "[settings.kubernetes.system-reserved]\npid = \"100\"\n", "bottlerocket-amd64", "unknown variant `pid`",
+		},
 		"another table": {bottlerocketData + "[other]\na = 1\n", "bottlerocket-amd64", `user data has "other"`},
 		"a group of another variant": {
 			bottlerocketData + "[settings.kubelet-device-plugins.nvidia]\na = 1\n", "bottlerocket-amd64", "unknown field `kubelet-device-plugins`",

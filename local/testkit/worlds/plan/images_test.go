@@ -23,13 +23,16 @@ var wrongImages = []struct{ family, image, says string }{
 	{"AL2023", ec2.WindowsImage, "is an image of Windows, which drover does not support"},
 	{"AL2023", ec2.OwnTwoDisks, "has the devices /dev/xvda and /dev/xvdb, as images of Bottlerocket have, and the pool's family is AL2023"},
 	{"AL2023", ec2.OwnSDA, "has the root device /dev/sda1, and images of AL2023 have /dev/xvda"},
-	{"AL2023", "ami-0123456789abcdef0", "does not exist, or is not shared with this account"},
+	{"AL2023", "ami-0123456789abcdef0", "does not exist in this region, or is not shared with this account"},
 	{"Bottlerocket", ec2.ImageID("1.36", "amd64"), "is an image of AL2023, and not of Bottlerocket"},
 	{"Bottlerocket", ec2.ImageID("1.36", "amd64-nvidia"), "is an image of AL2023, and not of Bottlerocket"},
 	{"Bottlerocket", ec2.ImageID("1.36", "bottlerocket-arm64"), "is for arm64, not for amd64"},
 	{"Bottlerocket", ec2.ImageID("1.37", "bottlerocket-amd64"), "has a kubelet newer than Kubernetes 1.36"},
 	{"Bottlerocket", ec2.ECSImage, "is an image of Bottlerocket without Kubernetes, and not of Bottlerocket"},
 	{"Bottlerocket", ec2.WindowsImage, "is an image of Windows, which drover does not support"},
+	{"Bottlerocket, variant: FIPS", ec2.ImageID("1.36", "bottlerocket-amd64"), "is of the variant Standard, and not of FIPS"},
+	{"Bottlerocket, variant: NvidiaFIPS", ec2.ImageID("1.36", "bottlerocket-amd64-nvidia"), "is of the variant Nvidia, and not of NvidiaFIPS"},
+	{"AL2023, variant: Nvidia", ec2.ImageID("1.36", "amd64"), "is of the variant Standard, and not of Nvidia"},
 	{"Bottlerocket", ec2.OwnAL2023, "has no device /dev/xvdb, on which Bottlerocket has its data"},
 }
 
