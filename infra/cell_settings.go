@@ -59,7 +59,7 @@ func workloadGrants(s api.CellSettings) (grants []grant) {
 				when:      map[string]map[string]any{"StringEquals": bounded},
 			},
 			grant{
-				actions:   []string{"iam:AttachRolePolicy", "iam:DetachRolePolicy"},
+				actions:   []string{"iam:AttachRolePolicy"},
 				resources: []string{clusterRolesARN},
 				when:      map[string]map[string]any{"StringEquals": bounded, "ArnEquals": {"iam:PolicyARN": policies}},
 			},

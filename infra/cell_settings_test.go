@@ -123,12 +123,15 @@ func TestCellSettings(t *testing.T) {
 			"attaches none of clusters":       {"iam:AttachRolePolicy", own, bounded("workloads", "AmazonEKSClusterPolicy"), false},
 			"not to a role of a cluster":      {"iam:AttachRolePolicy", own, bounded(names.Boundary(testRegion), "AmazonS3ReadOnlyAccess"), false},
 			"writes no policy into that role": {"iam:PutRolePolicy", own, bounded("workloads", ""), false},
+			"detaches a policy":               {"iam:DetachRolePolicy", own, bounded("workloads", "AmazonS3ReadOnlyAccess"), true},
+			"detaches none from other roles":  {"iam:DetachRolePolicy", roles + "workloads/x", nil, false},
 			"gives no role that boundary":     {"iam:PutRolePermissionsBoundary", own, bounded("workloads", ""), false},
 		})
 		without, _, err := account(t).AssumeRoleAs("arn:aws:iam::111122223333:role/drover-eu-central-1-cloudformation", "test",
 			"cloudformation.amazonaws.com")
 		require.NoError(t, err)
 		decides(t, without, map[string]decision{
+			"without settings, detaches a policy":   {"iam:DetachRolePolicy", own, bounded("workloads", "AmazonS3ReadOnlyAccess"), true},
 			"without settings, passes no role":      {"iam:PassRole", roles + "workloads/checkout", to("pods.eks.amazonaws.com"), false},
 			"without settings, makes no role":       {"iam:CreateRole", own, bounded("workloads", ""), false},
 			"without settings, attaches no policy":  {"iam:AttachRolePolicy", own, bounded("workloads", "AmazonS3ReadOnlyAccess"), false},

@@ -356,8 +356,14 @@ var identityGrants = []grant{
 		resources: []string{clusterRolesARN},
 	},
 	{
+		why: "Detaching takes rights. A condition would keep roles from being deleted whose policy or boundary is no longer in the settings of " +
+			"the cell.",
+		actions:   []string{"iam:DetachRolePolicy"},
+		resources: []string{clusterRolesARN},
+	},
+	{
 		why:       "Only the policies that templates attach.",
-		actions:   []string{"iam:AttachRolePolicy", "iam:DetachRolePolicy"},
+		actions:   []string{"iam:AttachRolePolicy"},
 		resources: []string{clusterRolesARN},
 		when: withBoundary(map[string]map[string]any{"ArnLike": {"iam:PolicyARN": []string{
 			managedPolicyARN + "AmazonEKS*",

@@ -27,14 +27,14 @@ type identitiesParams struct {
 // identity is an association, and its role if drover creates that.
 type identity struct {
 	ID, Namespace, ServiceAccount, RoleARN, TargetRoleARN string
-	// Role reports whether drover creates the role: with Policies, which are ARNs, or with Document.
-	Role     bool
+	// RoleID is the logical id of the role that drover creates, or "": with Policies, which are ARNs, or with Document.
+	RoleID   string
 	Policies []string
 	Document map[string]any
 }
 
-// newIdentitiesParams returns the identities of a cluster, or nil if there are none.
-func newIdentitiesParams(cell Cell, cluster *api.Cluster) (*identitiesParams, error) {
+// newIdentitiesParams returns the identities of a cluster, or nil if there are none. boundary is that of roles with policies of the spec.
+func newIdentitiesParams(cell Cell, cluster *api.Cluster, boundary string) (*identitiesParams, error) {
 	if len(cluster.Spec.PodIdentities) == 0 {
 		return nil, nil
 	}
@@ -49,7 +49,14 @@ func newIdentitiesParams(cell Cell, cluster *api.Cluster) (*identitiesParams, er
 		}
 		out := identity{
 			ID: digest(in.Namespace) + digest(in.ServiceAccount), Namespace: in.Namespace, ServiceAccount: in.ServiceAccount,
-			RoleARN: in.RoleARN, TargetRoleARN: in.TargetRoleARN, Role: in.RoleARN == "",
+			RoleARN: in.RoleARN, TargetRoleARN: in.TargetRoleARN,
+		}
+		if in.RoleARN == "" {
+			out.RoleID = "Identity" + out.ID + "Role"
+		}
+		if len(in.Policies) > 0 {
+			// Another boundary of the cell makes another role: CloudFormation's role may not give that boundary to an existing one.
+			out.RoleID += digest(boundary)
 		}
 		for _, policy := range in.Policies {
 			p.WorkloadBoundary = WorkloadBoundary
@@ -83,7 +90,7 @@ func grants(in api.PodIdentity) (given int) {
 }
 
 func (r *renderer) identities() error {
-	params, err := newIdentitiesParams(r.Cell, r.Resolved)
+	params, err := newIdentitiesParams(r.Cell, r.Resolved, r.WorkloadBoundary)
 	if params == nil || err != nil {
 		return err
 	}
@@ -91,7 +98,7 @@ func (r *renderer) identities() error {
 	if params.WorkloadBoundary != "" {
 		s.Parameters = append(s.Parameters, Parameter{Name: params.WorkloadBoundary, Value: r.WorkloadBoundary})
 	}
-	if slices.ContainsFunc(params.Identities, func(i identity) bool { return i.Role }) {
+	if slices.ContainsFunc(params.Identities, func(i identity) bool { return i.RoleID != "" }) {
 		s.Capabilities = []string{"CAPABILITY_IAM"}
 	}
 	return r.stack(s, "identities.yaml.tmpl", params)
