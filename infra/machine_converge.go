@@ -27,6 +27,9 @@ const emptyString, jsonNull = "{% '' %}", "{% null %}"
 // supersededError is the error of a change that was not started because its plan is stale. The round stops between two stacks.
 var supersededError = fault.Name(&fault.Superseded{})
 
+// anyStopped is whether a stack failed whose failure stops later stages. The stack of identities stops none: a new spec does.
+var anyStopped = "$exists($results[error and (stack != '" + names.Identities + "' or error = '" + supersededError + "')])"
+
 // resetRounds resets the variables that belong to one spec.
 func resetRounds() *map[string]any {
 	return &map[string]any{"rounds": 0, "results": []any{}, "tries": 0, "checks": 0}
@@ -111,7 +114,8 @@ func convergeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 		"Gives drover's roles their permissions inside the cluster, before a node needs them.", false)
 	morePools := choice(scope, "Are there more pools?", "Pools of a higher order wait for those of a lower order. "+
 		"If a pool of a lower order failed, they do not change.")
-	addonsChanged := choice(scope, "Did the add-ons change?", "Nodes are not Ready without them. Pods would start without their identities.")
+	addonsChanged := choice(scope, "Did the add-ons change?", "Nodes are not Ready without them. "+
+		"Failed identities of pods stop no other stack.")
 	changed := choice(scope, "Did every stack succeed?", "The next plan verifies it. Failed stacks wait for the next execution.")
 	report := invoke(scope, f, functionTask{
 		name:     "Report",
@@ -177,9 +181,9 @@ func convergeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 	stages["controlPlane"].Next(prepare)
 	prepare.Next(stages["addons"])
 	stages["addons"].Next(addonsChanged)
-	addonsChanged.When(when("$exists($results[error])"), changed, nil).Otherwise(stages["pools"])
+	addonsChanged.When(when(anyStopped), changed, nil).Otherwise(stages["pools"])
 	stages["pools"].Next(morePools)
-	morePools.When(when("$exists($plan.stages.pools[$group]) and $not($exists($results[error]))"), stages["pools"], nil).
+	morePools.When(when("$exists($plan.stages.pools[$group]) and $not("+anyStopped+")"), stages["pools"], nil).
 		Otherwise(stages["nodeAddons"])
 	stages["nodeAddons"].Next(changed)
 	changed.When(when("$exists($results[error = '"+supersededError+"'])"), plan,

@@ -130,6 +130,21 @@ func TestConverge(t *testing.T) {
 				map[string]any{"stack": "addons", "again": false, "error": "StackFailed", "cause": "because", "state": "Change add-ons stack"},
 			}},
 		},
+		"identities fail and stop no other stack": {
+			script: good().but("plan", planWithIdentities(), unchangedPlan).but("change identities", failedBy("StackFailed")).but("report", bad),
+			path:   begin + strings.Replace(round, higher, higher+"Change the pools > "+higher, 1) + report + failed, status: asl.Failed,
+			reported: map[string]any{"error": "", "results": []any{
+				result("network"), result("control-plane"), result("addons"),
+				map[string]any{"stack": "identities", "again": false, "error": "StackFailed", "cause": "because", "state": "Change add-ons stack"},
+				result("pool-a"), result("pool-b"), result("node-addons"),
+			}},
+		},
+		"a newer spec comes before the identities": {
+			script: good().but("plan", planWithIdentities(), unchangedPlan).but("change identities", callError{failedBy("Superseded")}),
+			path: begin + "Change the network > Change the control plane > Prepare the cluster > Change the add-ons > " +
+				"Did the add-ons change? > Did every stack succeed? > " + again + report + "Done", status: asl.Succeeded,
+			reported: map[string]any{"error": "", "results": []any{}},
+		},
 		"one pool fails and stops no other stack": {
 			script: good().but("change pool-a", failedBy("StackFailed")).but("report", bad),
 			path:   begin + round + report + failed, status: asl.Failed,
@@ -270,6 +285,13 @@ func planInOrder(pools ...string) events.PlanResult {
 	for _, pool := range pools {
 		plan.Stages.Pools = append(plan.Stages.Pools, []string{pool})
 	}
+	return plan
+}
+
+// planWithIdentities is a plan with identities, and with pools of two orders.
+func planWithIdentities() events.PlanResult {
+	plan := planInOrder("pool-a", "pool-b")
+	plan.Stages.Addons = []string{"addons", "identities"}
 	return plan
 }
 

@@ -346,7 +346,10 @@ func TestExpressionsOnOneAndNone(t *testing.T) {
 	one := []any{map[string]any{"stack": "network", "again": false, "status": "CREATE_COMPLETE"}}
 	failed := []any{map[string]any{"stack": "pool-a", "again": false, "error": "StackFailed", "cause": "no capacity"}}
 	pools, higher := "$exists($plan.stages.pools[$group]) ? $plan.stages.pools[$group] : []",
-		"$exists($plan.stages.pools[$group]) and $not($exists($results[error]))"
+		"$exists($plan.stages.pools[$group]) and $not("+anyStopped+")"
+	of := func(stack, err string) map[string]any {
+		return map[string]any{"results": append([]any{map[string]any{"stack": stack, "error": err}}, one...)}
+	}
 	pooled := func(group int, pools ...any) map[string]any {
 		return map[string]any{
 			"group": group, "results": one, "plan": map[string]any{"stages": map[string]any{"pools": append([]any{}, pools...)}},
@@ -386,9 +389,14 @@ func TestExpressionsOnOneAndNone(t *testing.T) {
 		"a roll of a list of one": {
 			"[$states.input.roll]", map[string]any{"states": map[string]any{"input": map[string]any{"roll": []any{"a"}}}}, []any{"a"},
 		},
-		"success is no failure":   {"$exists($results[error])", map[string]any{"results": one}, false},
-		"no result is no failure": {"$exists($results[error])", map[string]any{"results": []any{}}, false},
-		"a failure is one":        {"$exists($results[error])", map[string]any{"results": append(failed, one...)}, true},
+		"success is no failure":                 {"$exists($results[error])", map[string]any{"results": one}, false},
+		"no result is no failure":               {"$exists($results[error])", map[string]any{"results": []any{}}, false},
+		"a failure is one":                      {"$exists($results[error])", map[string]any{"results": append(failed, one...)}, true},
+		"a failure of add-ons stops the rest":   {anyStopped, of("addons", "StackFailed"), true},
+		"a failure of identities stops nothing": {anyStopped, of("identities", "StackFailed"), false},
+		"a newer spec at identities stops it":   {anyStopped, of("identities", "Superseded"), true},
+		"success stops nothing":                 {anyStopped, map[string]any{"results": one}, false},
+		"no result stops nothing":               {anyStopped, map[string]any{"results": []any{}}, false},
 		"a timeout has an error, no cause": {
 			strings.Trim(causeOf, "{%} "), map[string]any{"states": map[string]any{"errorOutput": map[string]any{"Error": "States.Timeout"}}}, "",
 		},

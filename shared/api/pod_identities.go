@@ -6,6 +6,7 @@ package api
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -67,13 +68,29 @@ var addonNamespaces = map[string]string{
 	"amazon-cloudwatch-observability": "amazon-cloudwatch", "external-dns": "external-dns",
 }
 
+// PodIdentityAgent is the add-on from which pods get the credentials of their roles.
+const PodIdentityAgent = "eks-pod-identity-agent"
+
+// HasAddon reports whether a resolved cluster has an add-on.
+func (c *Cluster) HasAddon(name string) bool {
+	return slices.ContainsFunc(c.Spec.Addons, func(a Addon) bool { return a.Name == name })
+}
+
+// Accounts returns the service accounts, as namespace/name, that get their roles from an add-on.
+func (a Addon) Accounts() (accounts []string) {
+	identities, _ := a.Identities()
+	for _, identity := range identities {
+		accounts = append(accounts, cmp.Or(addonNamespaces[a.Name], "kube-system")+"/"+identity.ServiceAccount)
+	}
+	return accounts
+}
+
 // accountsOf returns the add-on of each service account, as namespace/name, that gets its role from an add-on.
 func accountsOf(addons []Addon) map[string]string {
 	owners := map[string]string{}
 	for _, addon := range addons {
-		identities, _ := addon.Identities()
-		for _, identity := range identities {
-			owners[cmp.Or(addonNamespaces[addon.Name], "kube-system")+"/"+identity.ServiceAccount] = addon.Name
+		for _, account := range addon.Accounts() {
+			owners[account] = addon.Name
 		}
 	}
 	return owners

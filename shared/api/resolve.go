@@ -55,7 +55,7 @@ func Resolve(c *Cluster, r *Release) (*Cluster, Errors) {
 // is installed after them.
 func NodesNeed(addon string) bool {
 	switch addon {
-	case "vpc-cni", "kube-proxy", "eks-pod-identity-agent":
+	case "vpc-cni", "kube-proxy", PodIdentityAgent:
 		return true
 	}
 	return false

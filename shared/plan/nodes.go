@@ -17,9 +17,12 @@ func (p Plan) NeedsNode(spec *api.Cluster) bool {
 	return found && change.Operation != Delete && !slices.ContainsFunc(spec.Spec.Pools, func(pool api.Pool) bool { return pool.MinSize > 0 })
 }
 
-// WithoutNodes returns the plan for a cluster without nodes. The add-ons that need one wait unchanged, deployed or not.
+// WithoutNodes returns the plan for a cluster without nodes. The add-ons that need one wait unchanged, deployed or not, and with them
+// a stack that gets service accounts from them.
 func (p Plan) WithoutNodes() Plan {
-	p.Changes = slices.DeleteFunc(slices.Clone(p.Changes), func(c Change) bool { return c.Stack == names.NodeAddons })
+	p.Changes = slices.DeleteFunc(slices.Clone(p.Changes), func(c Change) bool {
+		return c.Stack == names.NodeAddons || c.After == names.NodeAddons
+	})
 	p.AddonsWait = true
 	return p
 }

@@ -55,6 +55,8 @@ type Change struct {
 	ByTag bool `json:"byTag,omitempty"`
 	// Order of a pool: see api.Update.
 	Order int `json:"order,omitempty"`
+	// After is the stack from which this one gets service accounts: see orderMoves. "" if there is none.
+	After string `json:"after,omitempty"`
 	// First reports that the change precedes all others.
 	First    bool            `json:"first,omitempty"`
 	Checksum string          `json:"checksum,omitempty"`
@@ -149,6 +151,7 @@ func Compute(in Input) Plan {
 	}
 	p.Changes = append(p.Changes, in.removals(wanted)...)
 	p.Changes = in.orphans(p.Changes)
+	in.orderMoves(&p)
 	slices.SortStableFunc(p.Changes, func(a, b Change) int {
 		return cmp.Or(cmp.Compare(a.stage(), b.stage()), cmp.Compare(a.Order, b.Order))
 	})
@@ -320,11 +323,15 @@ func (p Plan) Find(stack string) (change Change, found bool) {
 	return Change{}, false
 }
 
-// Stages returns the stacks to change, by stage, for the maps of the converge machine.
+// Stages returns the stacks to change, by stage, for the maps of the converge machine. It leaves out those that wait for another change:
+// the machine plans again after a round.
 func (p Plan) Stages() events.Stages {
 	lists := [5][]string{{}, {}, {}, {}, {}} // never null in JSON
 	pools, last := [][]string{}, -1
 	for _, change := range p.Changes {
+		if p.waits(change) {
+			continue
+		}
 		at := change.stage()
 		if at != poolStage {
 			lists[at] = append(lists[at], change.Stack)

@@ -63,7 +63,8 @@ func (p *Planner) hasNode(ctx context.Context, w work) (bool, error) {
 	return false, nil
 }
 
-// differences computes all changes. It reads the deployed specs only if a stack is updated: the reasons then name fields and values.
+// differences computes all changes. It reads the deployed specs only if a stack is updated or deleted: the reasons then name fields and
+// values, and the changes are in the order in which service accounts move.
 func (p *Planner) differences(ctx context.Context, w work) (plan.Plan, error) {
 	in := plan.Input{
 		Cluster: w.cluster, SpecVersion: w.version, Release: w.pin, New: w.resolved,
@@ -73,7 +74,7 @@ func (p *Planner) differences(ctx context.Context, w work) (plan.Plan, error) {
 		in.Rejected = w.newest
 	}
 	changes := plan.Compute(in)
-	if !slices.ContainsFunc(changes.Changes, func(c plan.Change) bool { return c.Operation == plan.Update }) {
+	if !slices.ContainsFunc(changes.Changes, func(c plan.Change) bool { return c.Operation != plan.Create }) {
 		return changes, nil
 	}
 	var err error

@@ -41,8 +41,6 @@ type addonRole struct {
 // addonAssociation gives a service account a role: one of the add-on's, by its id, or one that exists.
 type addonAssociation struct{ ServiceAccount, RoleID, RoleARN string }
 
-const podIdentityAgent = "eks-pod-identity-agent"
-
 // newAddonsParams returns the add-ons of a stack, or nil if there are none.
 func newAddonsParams(cell Cell, cluster *api.Cluster, description string, belongs func(name string) bool) (*addonsParams, error) {
 	p := &addonsParams{Description: description, roleParams: cell.roles()}
@@ -61,15 +59,15 @@ func newAddonsParams(cell Cell, cluster *api.Cluster, description string, belong
 		switch {
 		case len(identities) == 0:
 			out.None = stated
-		case has(cluster, podIdentityAgent):
+		case cluster.HasAddon(api.PodIdentityAgent):
 			if err := out.addIdentities(cell, identities); err != nil {
 				return nil, err
 			}
-			if belongs(podIdentityAgent) {
-				out.After = addonID(podIdentityAgent)
+			if belongs(api.PodIdentityAgent) {
+				out.After = addonID(api.PodIdentityAgent)
 			}
 		case a.Name != "vpc-cni": // it runs in the host's network and can use the node's role
-			return nil, errors.New("spec.addons: " + a.Name + " has its permission by pod identity: add " + podIdentityAgent)
+			return nil, errors.New("spec.addons: " + a.Name + " has its permission by pod identity: add " + api.PodIdentityAgent)
 		}
 		p.Addons = append(p.Addons, out)
 	}
@@ -111,11 +109,6 @@ func (a *addon) addIdentities(cell Cell, identities []api.AddonIdentity) error {
 	slices.SortFunc(a.Roles, func(x, y addonRole) int { return strings.Compare(x.ID, y.ID) })
 	slices.SortFunc(a.Associations, func(x, y addonAssociation) int { return strings.Compare(x.ServiceAccount, y.ServiceAccount) })
 	return nil
-}
-
-// has reports whether a cluster has an add-on.
-func has(cluster *api.Cluster, name string) bool {
-	return slices.ContainsFunc(cluster.Spec.Addons, func(a api.Addon) bool { return a.Name == name })
 }
 
 // plainName matches names that camel case represents unambiguously.

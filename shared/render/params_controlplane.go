@@ -109,7 +109,7 @@ func newControlPlaneParams(in Cluster) (*controlPlaneParams, error) {
 	for _, policy := range nodePolicies {
 		p.NodePolicies = append(p.NodePolicies, cell.managedPolicy(policy))
 	}
-	if has(cluster, "vpc-cni") && !has(cluster, podIdentityAgent) {
+	if cluster.HasAddon("vpc-cni") && !cluster.HasAddon(api.PodIdentityAgent) {
 		// Without the agent, the CNI gets its permissions only from the node's role.
 		p.NodePolicies = append(p.NodePolicies, cell.managedPolicy("AmazonEKS_CNI_Policy"))
 	}

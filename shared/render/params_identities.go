@@ -38,8 +38,8 @@ func newIdentitiesParams(cell Cell, cluster *api.Cluster, boundary string) (*ide
 	if len(cluster.Spec.PodIdentities) == 0 {
 		return nil, nil
 	}
-	if !has(cluster, podIdentityAgent) {
-		return nil, errors.New("spec.podIdentities: pods get their credentials from the add-on " + podIdentityAgent +
+	if !cluster.HasAddon(api.PodIdentityAgent) {
+		return nil, errors.New("spec.podIdentities: pods get their credentials from the add-on " + api.PodIdentityAgent +
 			": add it to spec.addons, or use a release with it")
 	}
 	p := &identitiesParams{Description: "drover: pod identities of cluster " + cluster.Metadata.Name, roleParams: cell.roles()}

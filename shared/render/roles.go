@@ -9,7 +9,7 @@ func Roles(cluster *api.Cluster) int {
 	if cluster.Spec.ControlPlane.Endpoint.NeedsRelay() {
 		roles++
 	}
-	if has(cluster, podIdentityAgent) {
+	if cluster.HasAddon(api.PodIdentityAgent) {
 		for _, a := range cluster.Spec.Addons {
 			identities, _ := a.Identities()
 			for _, identity := range identities {
