@@ -52,9 +52,6 @@ func (p *Planner) render(ctx context.Context, w work, in Request, spec *api.Clus
 	if errs != nil {
 		return w, &Stop{status.ReasonSpecInvalid, errs.In(key, body).Error()}
 	}
-	if err := p.validatePermissions(ctx, &w, spec); err != nil {
-		return w, err
-	}
 	requested, err := p.State.Rolls(ctx, cluster)
 	if err != nil {
 		return w, err
@@ -74,7 +71,7 @@ func (p *Planner) render(ctx context.Context, w work, in Request, spec *api.Clus
 	if w.rendered, err = render.Render(w.desired); err != nil {
 		return w, renderError(err)
 	}
-	return w, nil
+	return w, p.validatePermissions(ctx, &w, spec)
 }
 
 // renderError returns the error of planning for one of rendering. The spec is at fault, unless drover's deployment is damaged: that is a

@@ -188,7 +188,7 @@ func TestCNIRole(t *testing.T) {
 			in := resolve(t, smallCluster())
 			if !agent {
 				in.Resolved.Spec.Addons = slices.DeleteFunc(in.Resolved.Spec.Addons, func(a api.Addon) bool {
-					return a.Name == podIdentityAgent || a.Name == "aws-ebs-csi-driver"
+					return a.Name == api.PodIdentityAgent || a.Name == "aws-ebs-csi-driver"
 				})
 			}
 			out := render(t, in)

@@ -185,9 +185,9 @@ func TestAddonIdentities(t *testing.T) {
 	require.Equal(t, "AddonWithoutPermission", s.Condition(status.SpecAccepted).Reason)
 	require.Equal(t, status.Ready, s.Phase, "the last good spec applies")
 	require.Contains(t, s.Condition(status.SpecAccepted).Message, "spec.addons[external-dns]: the add-on external-dns "+
-		"v0.20.0-eksbuild.1 needs permissions in AWS, and has no podIdentities: add some, or an empty list if its pods have their "+
-		"permissions from elsewhere; EKS recommends policies: aws eks describe-addon-configuration --addon-name external-dns "+
-		"--addon-version v0.20.0-eksbuild.1")
+		"v0.20.0-eksbuild.1 needs permissions in AWS, and has no podIdentities: state podIdentities, or an empty list if its pods have "+
+		"their permissions from elsewhere; for the policies that EKS recommends, run aws eks describe-addon-configuration --addon-name "+
+		"external-dns --addon-version v0.20.0-eksbuild.1")
 
 	s = change(dns + ", podIdentities: [{serviceAccount: external-dns, roleARN: \"" + harness.OtherRole + "\"}]}")
 	require.Contains(t, s.Condition(status.SpecAccepted).Message, "spec.addons[0].podIdentities[0].roleARN: Invalid value: \""+
@@ -195,6 +195,13 @@ func TestAddonIdentities(t *testing.T) {
 
 	s = change(dns + ", podIdentities: [{serviceAccount: external-dns, roleARN: \"" + harness.WorkloadRole + "\"}]}")
 	require.Equal(t, status.Ready, s.Phase, s.Message)
+	require.Equal(t, harness.WorkloadRole, owned(t, a)["external-dns"])
+	s = change(dns + "}")
+	require.Equal(t, "AddonWithoutPermission", s.Condition(status.SpecAccepted).Reason)
+	require.Equal(t, "spec.addons[external-dns]: the add-on external-dns v0.20.0-eksbuild.1 needs permissions in AWS, and has no "+
+		"podIdentities, so its pods would lose their role: state podIdentities, or an empty list if its pods have their permissions from "+
+		"elsewhere; for the policies that EKS recommends, run aws eks describe-addon-configuration --addon-name external-dns "+
+		"--addon-version v0.20.0-eksbuild.1", s.Condition(status.SpecAccepted).Message)
 	require.Equal(t, harness.WorkloadRole, owned(t, a)["external-dns"])
 	s = change(dns + ", podIdentities: []}")
 	require.Equal(t, status.Ready, s.Phase, s.Message)
