@@ -206,6 +206,13 @@ type Pool struct {
 	// Zones of the nodes, of network.zones. An added zone replaces no node: Auto Scaling moves some there. A removed one does. Default: all
 	// zones of the network. Not with network.existing.
 	Zones []string `json:"zones,omitempty" rule:"format=zone;unique;minItems=1"`
+	// Subnets of the nodes: of network.existing.subnets, or others of its VPC with a route to the EKS endpoint and the registries. An added
+	// subnet replaces no node: Auto Scaling moves some there. A removed one does. Default: network.existing.subnets. Only with
+	// network.existing.
+	Subnets []string `json:"subnets,omitempty" rule:"format=subnet-id;unique;minItems=1;maxItems=50"`
+	// SecurityGroups of the nodes, in addition to that of the cluster: at most 4, of the cluster's VPC. drover does not change them. Pods have
+	// them too. A VPC that drover creates cannot be deleted before them.
+	SecurityGroups []string `json:"securityGroups,omitempty" rule:"format=security-group-id;unique;maxItems=4"`
 	// Spot adds spot instances. Auto Scaling replaces those that EC2 is likely to interrupt, and drover drains their nodes. Default:
 	// on-demand only.
 	Spot *Spot `json:"spot,omitempty"`

@@ -80,6 +80,9 @@ var formats = index(
 	Format{Name: "vpc-id", Pattern: `^vpc-([0-9a-f]{8}|[0-9a-f]{17})$`, Means: `a VPC id, such as "vpc-0123456789abcdef0"`},
 	Format{Name: "subnet-id", Pattern: `^subnet-([0-9a-f]{8}|[0-9a-f]{17})$`, Means: `a subnet id, such as "subnet-0123456789abcdef0"`},
 	Format{Name: "ami-id", Pattern: `^ami-([0-9a-f]{8}|[0-9a-f]{17})$`, Means: `an AMI id, such as "ami-0123456789abcdef0"`},
+	Format{
+		Name: "security-group-id", Pattern: `^sg-([0-9a-f]{8}|[0-9a-f]{17})$`, Means: `a security group id, such as "sg-0123456789abcdef0"`,
+	},
 	Format{Name: "snapshot-id", Pattern: `^snap-([0-9a-f]{8}|[0-9a-f]{17})$`, Means: `a snapshot id, such as "snap-0123456789abcdef0"`},
 	// The first letter is the root disk's. https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/device_naming.html
 	Format{Name: "device", Pattern: `^/dev/(xvd|sd)[b-z]$`, Means: `the name of a device, from "/dev/xvdb" to "/dev/xvdz"; the root disk is ` +

@@ -4,23 +4,37 @@ package api
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// ResourceARNs returns the ARNs of the resources that a spec uses: the VPC and subnets of an existing network, and
-// the key for secrets. A key of another account or region is left out, because no cluster of this region owns it.
+// ResourceARNs returns the ARNs of the resources that a spec uses: the VPC and subnets of an existing network, the subnets and security
+// groups of pools, and the key for secrets. A key of another account or region is left out, because no cluster of this region owns it.
 // prefix starts EC2's ARNs, such as arn:aws:ec2:us-east-1:111122223333.
 func (c *Cluster) ResourceARNs(prefix string) (arns []string) {
+	add := func(arn string) {
+		if !slices.Contains(arns, arn) {
+			arns = append(arns, arn)
+		}
+	}
 	if existing := c.Spec.Network.Existing; existing != nil {
-		arns = append(arns, prefix+":vpc/"+existing.VPCID)
+		add(prefix + ":vpc/" + existing.VPCID)
 		for _, subnet := range existing.Subnets {
-			arns = append(arns, prefix+":subnet/"+subnet)
+			add(prefix + ":subnet/" + subnet)
+		}
+	}
+	for i := range c.Spec.Pools {
+		for _, subnet := range c.Spec.Pools[i].Subnets {
+			add(prefix + ":subnet/" + subnet)
+		}
+		for _, group := range c.Spec.Pools[i].SecurityGroups {
+			add(prefix + ":security-group/" + group)
 		}
 	}
 	if key := c.Spec.ControlPlane.EncryptionKeyARN; strings.HasPrefix(key, strings.Replace(prefix, ":ec2:", ":kms:", 1)+":") {
-		arns = append(arns, key)
+		add(key)
 	}
 	return arns
 }
@@ -41,6 +55,15 @@ func (c *Cluster) ValidateOwners(prefix string, owners map[string]string) Errors
 		check(network.Child("vpcID"), existing.VPCID, prefix+":vpc/"+existing.VPCID)
 		for i, subnet := range existing.Subnets {
 			check(network.Child("subnets").Index(i), subnet, prefix+":subnet/"+subnet)
+		}
+	}
+	for i := range c.Spec.Pools {
+		pool := field.NewPath("spec", "pools").Index(i)
+		for k, subnet := range c.Spec.Pools[i].Subnets {
+			check(pool.Child("subnets").Index(k), subnet, prefix+":subnet/"+subnet)
+		}
+		for k, group := range c.Spec.Pools[i].SecurityGroups {
+			check(pool.Child("securityGroups").Index(k), group, prefix+":security-group/"+group)
 		}
 	}
 	check(field.NewPath("spec", "controlPlane", "encryptionKeyARN"), key, key)

@@ -239,6 +239,14 @@ func validatePoolZones(path *field.Path, zones []string, n *Network) (errs field
 	return errs
 }
 
+// validatePoolSubnets checks that the subnets are not those of a network that drover creates.
+func validatePoolSubnets(path *field.Path, subnets []string, n *Network) (errs field.ErrorList) {
+	if len(subnets) > 0 && n.Existing == nil {
+		return field.ErrorList{field.Forbidden(path, "drover creates the subnets of this network: use zones, or spec.network.existing")}
+	}
+	return nil
+}
+
 // maxUserTags is how many of the 50 tags that AWS allows on a group drover does not set.
 const maxUserTags = 40
 

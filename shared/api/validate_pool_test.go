@@ -22,6 +22,29 @@ var poolRejections = map[string]rejection{
 			`demo.yaml:16: spec.pools[0].zones: Forbidden: spec.network.existing has subnets, and no zones: remove this field`,
 		},
 	},
+	"subnets and security groups that are wrong": {
+		append(pool("subnets: [subnet-1, subnet-0123456789abcdef0, subnet-0123456789abcdef0]", "securityGroups: [sg-1, sg-0123456789abcdef0, "+
+			"sg-0123456789abcdef1, sg-0123456789abcdef2, sg-0123456789abcdef3, sg-0123456789abcdef0]"),
+			"    cidr: 10.0.0.0/16\n    zones: [us-east-1a, us-east-1b]",
+			"    existing: {vpcID: vpc-0123456789abcdef0, subnets: [subnet-0123456789abcdef0, subnet-0123456789abcdef1]}"), []string{
+			`demo.yaml:16: spec.pools[0].subnets[0]: Invalid value: "subnet-1": must be a subnet id, such as "subnet-0123456789abcdef0"`,
+			`demo.yaml:16: spec.pools[0].subnets[2]: Duplicate value: "subnet-0123456789abcdef0"`,
+			`demo.yaml:17: spec.pools[0].securityGroups: Too many: 6: must have at most 4 items`,
+			`demo.yaml:17: spec.pools[0].securityGroups[0]: Invalid value: "sg-1": must be a security group id, such as "sg-0123456789abcdef0"`,
+			`demo.yaml:17: spec.pools[0].securityGroups[5]: Duplicate value: "sg-0123456789abcdef0"`,
+		},
+	},
+	"subnets in a network that drover creates": {
+		pool("subnets: [subnet-0123456789abcdef0]"), []string{
+			`demo.yaml:17: spec.pools[0].subnets: Forbidden: drover creates the subnets of this network: use zones, or spec.network.existing`,
+		},
+	},
+	"no subnet": {
+		append(pool("subnets: []"), "    cidr: 10.0.0.0/16\n    zones: [us-east-1a, us-east-1b]",
+			"    existing: {vpcID: vpc-0123456789abcdef0, subnets: [subnet-0123456789abcdef0, subnet-0123456789abcdef1]}"), []string{
+			`demo.yaml:16: spec.pools[0].subnets: Too few: 0: must have at least 1 item`,
+		},
+	},
 	"tags of a pool that are wrong": {
 		pool(`tags: {"aws:x": a, Name: b, "a#b": c, ok: "", team: d, TEAM: e}`), []string{
 			`demo.yaml:17: spec.pools[0].tags[aws:x]: Invalid value: "aws:x": must not start with "aws:", which is reserved`,

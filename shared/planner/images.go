@@ -97,12 +97,9 @@ func (p *Planner) describeImages(ctx context.Context, pools []*api.Pool) (map[st
 
 // newImages returns the pools whose stack gets an image that it does not have yet, or another family, variant or architecture for it.
 func newImages(w *work, changes plan.Plan) (pools []*api.Pool) {
-	for i := range w.resolved.Spec.Pools {
-		pool := &w.resolved.Spec.Pools[i]
-		change, found := changes.Find(names.PoolStack(pool.Name))
+	for _, pool := range changedPools(w, changes) {
 		outputs := w.deployed[names.PoolStack(pool.Name)].Outputs
-		same := outputs["ImageId"] == pool.ImageID && outputs["Image"] == pool.ImageOutput()
-		if found && change.Operation != plan.Delete && !same {
+		if outputs["ImageId"] != pool.ImageID || outputs["Image"] != pool.ImageOutput() {
 			pools = append(pools, pool)
 		}
 	}

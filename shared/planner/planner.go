@@ -73,6 +73,12 @@ type Images interface {
 	Images(ctx context.Context, ids []string) (map[string]preflight.Image, error)
 }
 
+// Capacity describes what pools name: a subset of ec2.Capacity.
+type Capacity interface {
+	Subnets(ctx context.Context, ids []string) (map[string]preflight.Subnet, error)
+	SecurityGroups(ctx context.Context, ids []string) (map[string]preflight.SecurityGroup, error)
+}
+
 // Networks reads zones: a subset of ec2.Networks.
 type Networks interface {
 	Zones(ctx context.Context) (map[string]string, error)
@@ -89,6 +95,8 @@ type Planner struct {
 	Account Account
 	// Images is asked before a pool gets an image. It is nil in previews.
 	Images Images
+	// Capacity is asked before a pool gets subnets or security groups. It is nil in previews.
+	Capacity Capacity
 	// Networks is asked before a network gets a zone. It is nil in previews.
 	Networks Networks
 	Cell     render.Cell
@@ -173,6 +181,9 @@ func (p *Planner) Plan(ctx context.Context, in Request) (o Outcome, err error) {
 		return o, err
 	}
 	if err = p.checkImages(ctx, &o); err != nil {
+		return o, err
+	}
+	if err = p.checkPoolNetworks(ctx, &o); err != nil {
 		return o, err
 	}
 	o.Upgrade = p.plannedUpgrade(o.work)

@@ -186,9 +186,19 @@ type Group struct {
 	FailedAt time.Time
 }
 
+// SecurityGroup of nodes.
+type SecurityGroup struct {
+	// VPC that it belongs to.
+	VPC string
+	// EKSCluster is the EKS cluster for which EKS created it, or "".
+	EKSCluster string
+}
+
 // Subnet of nodes or of the control plane.
 type Subnet struct {
 	ID, Zone string
+	// VPC that it is part of.
+	VPC string
 	// Free IPv4 addresses.
 	Free int
 }

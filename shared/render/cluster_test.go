@@ -82,9 +82,10 @@ func fullCluster() *api.Cluster {
 			Pools: []api.Pool{
 				{
 					Name: "workers", InstanceTypes: []string{"m7g.large", "m6g.large"}, Architecture: api.ARM64, MinSize: 3, MaxSize: 12,
-					Zones:   []string{"eu-central-1b", "eu-central-1a"},
-					Spot:    &api.Spot{OnDemandBase: 1, OnDemandPercentage: 25},
-					ImageID: "ami-00000000000000001",
+					Zones:          []string{"eu-central-1b", "eu-central-1a"},
+					SecurityGroups: []string{"sg-0123456789abcdef1", "sg-0123456789abcdef0"},
+					Spot:           &api.Spot{OnDemandBase: 1, OnDemandPercentage: 25},
+					ImageID:        "ami-00000000000000001",
 					RootVolume: api.RootVolume{
 						SizeGiB: 80, Type: "gp3", IOPS: 4000, Throughput: 250, Encrypted: &on,
 					},

@@ -30,9 +30,14 @@ var goldens = map[string]func(*api.Cluster, *api.Release, *Cell){
 	"secondary-range": func(c *api.Cluster, _ *api.Release, _ *Cell) {
 		c.Spec.Network.SecondaryCIDRs = []string{"100.64.0.0/16"}
 	},
-	"nat-single":       func(c *api.Cluster, _ *api.Release, _ *Cell) { c.Spec.Network.NATGateways = api.NATSingle },
-	"nat-none":         func(c *api.Cluster, _ *api.Release, _ *Cell) { c.Spec.Network.NATGateways = api.NATNone },
-	"existing-network": func(c *api.Cluster, _ *api.Release, _ *Cell) { c.Spec.Network = existingNetwork() },
+	"nat-single": func(c *api.Cluster, _ *api.Release, _ *Cell) { c.Spec.Network.NATGateways = api.NATSingle },
+	"nat-none":   func(c *api.Cluster, _ *api.Release, _ *Cell) { c.Spec.Network.NATGateways = api.NATNone },
+	"existing-network": func(c *api.Cluster, _ *api.Release, _ *Cell) {
+		c.Spec.Network = existingNetwork()
+		other := c.Spec.Pools[0]
+		other.Name, other.Subnets = "other", []string{"subnet-0123456789abcdef2", "subnet-0123456789abcdef0"}
+		c.Spec.Pools = append(c.Spec.Pools, other)
+	},
 	"no-protection":    func(c *api.Cluster, _ *api.Release, _ *Cell) { c.Spec.DeletionProtection = new(bool) },
 	"private-endpoint": func(c *api.Cluster, _ *api.Release, _ *Cell) { c.Spec.ControlPlane.Endpoint.Public = new(bool) },
 	"no-logs":          func(c *api.Cluster, _ *api.Release, _ *Cell) { c.Spec.ControlPlane.Logs = []string{} },

@@ -22,8 +22,10 @@ type poolParams struct {
 	Volume    api.RootVolume
 	Encrypted bool
 	// DataDisk reports whether Volume is the disk /dev/xvdb: the operating system has a small one of its own.
-	DataDisk           bool
-	Volumes            []volume
+	DataDisk bool
+	Volumes  []volume
+	// SecurityGroups are those in addition to the cluster's, sorted.
+	SecurityGroups     []string
 	MetadataHopLimit   int
 	DetailedMonitoring bool
 	// ResourceTags are the tags of instances and their volumes and interfaces. GroupTags are those of the group alone.
@@ -71,6 +73,7 @@ func newPoolParams(cluster *api.Cluster, pool *api.Pool, userData []part, rollAt
 		DataDisk:           pool.Image.Family == api.Bottlerocket,
 		MetadataHopLimit:   pool.MetadataHopLimit,
 		DetailedMonitoring: pool.DetailedMonitoring,
+		SecurityGroups:     slices.Sorted(slices.Values(pool.SecurityGroups)),
 		UserData:           userData,
 		InstanceTypes:      pool.InstanceTypes,
 		MinSize:            strconv.Itoa(pool.MinSize),

@@ -163,10 +163,17 @@ func (r *renderer) subnets() Parameter {
 	return Parameter{Name: SubnetIDs, From: &OutputRef{Stack: names.Network, Output: "PrivateSubnetIds"}}
 }
 
-// poolSubnets returns the parameter with the subnets of a pool: those of its zones. The output of the network lists its subnets in the
-// order of its zones.
+// poolSubnets returns the parameter with the subnets of a pool: its own, or those of its zones. The output of the network lists its subnets
+// in the order of its zones.
 func (r *renderer) poolSubnets(pool *api.Pool) (Parameter, error) {
 	subnets := r.subnets()
+	if len(pool.Subnets) > 0 {
+		if subnets.From != nil {
+			return subnets, fmt.Errorf("spec.pools[%s].subnets: only an existing network has them", pool.Name)
+		}
+		own := slices.Sorted(slices.Values(pool.Subnets)) // their order means nothing
+		return Parameter{Name: SubnetIDs, Value: strings.Join(own, ",")}, nil
+	}
 	if len(pool.Zones) == 0 {
 		return subnets, nil
 	}

@@ -147,6 +147,10 @@ func TestInvalidNodes(t *testing.T) {
 			func(s *api.ClusterSpec) { s.Pools[0].Zones = []string{"eu-central-1c"} },
 			`spec.pools[workers].zones[0]: "eu-central-1c" is none of spec.network.zones`,
 		},
+		"subnets in a network that drover creates": {
+			func(s *api.ClusterSpec) { s.Pools[0].Subnets = []string{"subnet-0123456789abcdef0"} },
+			"spec.pools[workers].subnets: only an existing network has them",
+		},
 		"zones in an existing network": {func(s *api.ClusterSpec) {
 			s.Network, s.Pools[0].Zones = existingNetwork(), []string{"eu-central-1a"}
 		}, "spec.pools[workers].zones: an existing network has no zones"},

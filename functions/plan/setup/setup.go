@@ -43,7 +43,7 @@ func New(cfg aws.Config, env lambdaruntime.Env) *handler.Handler {
 	eksClient := eks.New(awseks.NewFromConfig(cfg))
 	capacity, networks := ec2.New(cfg), ec2.NewNetworks(cfg, env.Must(lambdaruntime.Account))
 	p := &planner.Planner{
-		Images: capacity, Networks: networks, Relay: relayCode, Functions: functions,
+		Images: capacity, Capacity: capacity, Networks: networks, Relay: relayCode, Functions: functions,
 		RelayFile: func() ([]byte, error) {
 			return os.ReadFile(filepath.Join(env.Variables[lambdaruntime.TaskRoot], relayFile))
 		},

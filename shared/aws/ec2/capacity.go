@@ -23,11 +23,12 @@ type operation[In, Out any] func(context.Context, *In, ...func(*ec2.Options)) (*
 // Capacity of an account and region. It holds operations instead of EC2's client, and pages by hand. In a program that finds methods by
 // name, such as with text/template, the linker keeps all methods of each type that an interface can reach. The client has 800 of them.
 type Capacity struct {
-	describeImages        operation[ec2.DescribeImagesInput, ec2.DescribeImagesOutput]
-	describeInstances     operation[ec2.DescribeInstancesInput, ec2.DescribeInstancesOutput]
-	describeInstanceTypes operation[ec2.DescribeInstanceTypesInput, ec2.DescribeInstanceTypesOutput]
-	describeSubnets       operation[ec2.DescribeSubnetsInput, ec2.DescribeSubnetsOutput]
-	describeVolumes       operation[ec2.DescribeVolumesInput, ec2.DescribeVolumesOutput]
+	describeImages         operation[ec2.DescribeImagesInput, ec2.DescribeImagesOutput]
+	describeInstances      operation[ec2.DescribeInstancesInput, ec2.DescribeInstancesOutput]
+	describeInstanceTypes  operation[ec2.DescribeInstanceTypesInput, ec2.DescribeInstanceTypesOutput]
+	describeSecurityGroups operation[ec2.DescribeSecurityGroupsInput, ec2.DescribeSecurityGroupsOutput]
+	describeSubnets        operation[ec2.DescribeSubnetsInput, ec2.DescribeSubnetsOutput]
+	describeVolumes        operation[ec2.DescribeVolumesInput, ec2.DescribeVolumesOutput]
 }
 
 // New returns the capacity of a configuration's account.
@@ -36,6 +37,7 @@ func New(config aws.Config) *Capacity {
 	return &Capacity{
 		describeImages: client.DescribeImages, describeInstances: client.DescribeInstances, describeSubnets: client.DescribeSubnets,
 		describeInstanceTypes: client.DescribeInstanceTypes, describeVolumes: client.DescribeVolumes,
+		describeSecurityGroups: client.DescribeSecurityGroups,
 	}
 }
 
@@ -59,7 +61,35 @@ func (c *Capacity) Subnets(ctx context.Context, ids []string) (map[string]prefli
 		}
 		for _, s := range out.Subnets {
 			id := aws.ToString(s.SubnetId)
-			found[id] = preflight.Subnet{ID: id, Zone: aws.ToString(s.AvailabilityZone), Free: int(aws.ToInt32(s.AvailableIpAddressCount))}
+			found[id] = preflight.Subnet{
+				ID: id, Zone: aws.ToString(s.AvailabilityZone), VPC: aws.ToString(s.VpcId), Free: int(aws.ToInt32(s.AvailableIpAddressCount)),
+			}
+		}
+	}
+	return found, nil
+}
+
+// eksClusterTag is a tag that EKS sets on the security group that it creates for a cluster.
+// https://docs.aws.amazon.com/eks/latest/userguide/sec-group-reqs.html
+const eksClusterTag = "aws:eks:cluster-name"
+
+// SecurityGroups returns security groups by id. Those that do not exist are left out.
+// https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_DescribeSecurityGroups.html
+func (c *Capacity) SecurityGroups(ctx context.Context, ids []string) (map[string]preflight.SecurityGroup, error) {
+	found := map[string]preflight.SecurityGroup{}
+	for some := range slices.Chunk(ids, maxFilterValues) {
+		out, err := c.describeSecurityGroups(ctx, &ec2.DescribeSecurityGroupsInput{Filters: []types.Filter{filter("group-id", some...)}})
+		if err != nil {
+			return nil, fmt.Errorf("describing security groups: %w", call.Error(err))
+		}
+		for _, g := range out.SecurityGroups {
+			group := preflight.SecurityGroup{VPC: aws.ToString(g.VpcId)}
+			for _, tag := range g.Tags {
+				if aws.ToString(tag.Key) == eksClusterTag {
+					group.EKSCluster = aws.ToString(tag.Value)
+				}
+			}
+			found[aws.ToString(g.GroupId)] = group
 		}
 	}
 	return found, nil

@@ -48,6 +48,14 @@ var nodeLives = map[string]func(*life){
 		l.SettleAll()
 		l.RequirePhase(status.Ready)
 	},
+	"nodes with a security group of their own": func(l *life) {
+		l.CreateCluster(lives.Unprotected)
+		vpc := l.Stack("demo", names.Network).Outputs["VpcId"]
+		l.Upload(names.ClusterSpec("demo"), strings.Replace(harness.Spec("demo", lives.Unprotected), "maxSize: 3",
+			"maxSize: 3, securityGroups: ["+l.CreateSecurityGroup("office", vpc)+"]", 1))
+		l.SettleAll()
+		l.RequirePhase(status.Ready)
+	},
 	"a drain by hand that an operator stops": func(l *life) {
 		l.CreateCluster(lives.Unprotected)
 		l.RunBlockedPods(1)

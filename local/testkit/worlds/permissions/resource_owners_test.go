@@ -7,6 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	ec2api "github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/local/aws/cloudformation"
@@ -72,6 +75,11 @@ func TestResourcesOfAnotherClusterAreRefused(t *testing.T) {
 		a.Cluster("shop", "")
 		vpc, subnets := a.networkOf("shop")
 		office, rooms := a.externalNetwork()
+		group := a.CreateSecurityGroup("group", office)
+		_, err := ec2api.NewFromConfig(a.Config()).CreateTags(a.T.Context(), &ec2api.CreateTagsInput{
+			Resources: []string{group}, Tags: []types.Tag{{Key: aws.String(names.TagCluster), Value: aws.String("shop")}},
+		})
+		require.NoError(t, err)
 		for name, c := range map[string]struct{ spec, says string }{
 			"its VPC": {
 				within("demo", vpc, rooms, ""), `clusters/demo.yaml:8: spec.network.existing.vpcID: Invalid value: "` + vpc +
@@ -84,6 +92,14 @@ func TestResourcesOfAnotherClusterAreRefused(t *testing.T) {
 			"one subnet among existing ones": {
 				within("demo", office, []string{rooms[0], rooms[1], subnets[1]}, ""), `spec.network.existing.subnets[2]: Invalid value: "` +
 					subnets[1] + `": it is part of cluster shop`,
+			},
+			"its subnets, for a pool": {
+				strings.Replace(within("demo", office, rooms, ""), "maxSize: 3", "maxSize: 3, subnets: ["+subnets[1]+"]", 1),
+				`clusters/demo.yaml:10: spec.pools[0].subnets[0]: Invalid value: "` + subnets[1] + `": it is part of cluster shop`,
+			},
+			"its security group, for a pool": {
+				strings.Replace(within("demo", office, rooms, ""), "maxSize: 3", "maxSize: 3, securityGroups: ["+group+"]", 1),
+				`clusters/demo.yaml:10: spec.pools[0].securityGroups[0]: Invalid value: "` + group + `": it is part of cluster shop`,
 			},
 			"its key": {
 				within("demo", office, rooms, "  controlPlane: {encryptionKeyARN: \""+a.keyOf("shop")+"\"}\n"),

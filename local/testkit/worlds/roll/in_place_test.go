@@ -219,6 +219,10 @@ func TestChangesInPlaceReplaceNoNode(t *testing.T) {
 			func(vpc string, s []string) string { return poolsSpec(existing(vpc, s[:2]), "") },
 			func(vpc string, s []string) string { return poolsSpec(existing(vpc, s), "") }, nil,
 		},
+		"a subnet of pools": {
+			func(vpc string, s []string) string { return inSubnets(vpc, s, s[:2]) },
+			func(vpc string, s []string) string { return inSubnets(vpc, s, []string{s[1], s[2], s[0]}) }, nil,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -283,6 +287,12 @@ func inZones(letters ...string) string {
 	return strings.Replace(poolsSpec(threeZones, ""), "poolDefaults: {", "poolDefaults: {zones: ["+strings.Join(zones, ", ")+"], ", 1)
 }
 
+// inSubnets returns a spec with pools in some subnets of a VPC. The cluster has the first two, so a third one is new.
+func inSubnets(vpc string, subnets, own []string) string {
+	return strings.Replace(poolsSpec(existing(vpc, subnets[:2]), ""), "poolDefaults: {",
+		"poolDefaults: {subnets: ["+strings.Join(own, ", ")+"], ", 1)
+}
+
 // existing returns the fields of an existing network.
 func existing(vpc string, subnets []string) string {
 	return fmt.Sprintf("existing: {vpcID: %s, subnets: [%s]}", vpc, strings.Join(subnets, ", "))
@@ -327,6 +337,45 @@ func TestPoolMovesToAnotherZone(t *testing.T) {
 		require.Equal(t, slices.Repeat([]string{harness.Region + "b"}, 3), zones)
 		for _, id := range after {
 			require.NotContains(t, before, id)
+		}
+	})
+}
+
+// Another security group replaces the nodes, and so does the removal of a subnet.
+func TestPoolMovesToAnotherNetwork(t *testing.T) {
+	lives.Run(t, func(started *lives.Life) {
+		l := &life{started}
+		vpc, subnets := l.office()
+		group := l.CreateSecurityGroup("group", vpc)
+		l.Upload(names.ReleaseSpec("r1"), harness.Release())
+		nodesWith := func(fields string) (ids []string) {
+			network := existing(vpc, subnets[:2])
+			l.Upload(names.ClusterSpec("demo"), fmt.Sprintf("apiVersion: drover.run/v1alpha1\nkind: Cluster\nmetadata: {name: demo}\nspec:\n"+
+				"  release: {name: r1}\n  network: {%s}\n  pools: [{name: a, instanceTypes: [m7i.large], minSize: 2, maxSize: 3%s}]\n",
+				network, fields))
+			l.SettleAll()
+			l.RunSchedules(3)
+			l.RequirePhase(status.Ready)
+			for _, i := range l.Group("demo", "a").Instances {
+				ids = append(ids, i.ID)
+			}
+			require.Len(t, ids, 2)
+			return ids
+		}
+		requireOthers := func(before, after []string) {
+			for _, id := range after {
+				require.NotContains(t, before, id)
+			}
+		}
+		first := nodesWith("")
+		grouped := nodesWith(", securityGroups: [" + group + "]")
+		requireOthers(first, grouped)
+		moved := nodesWith(", securityGroups: [" + group + "], subnets: [" + subnets[2] + "]")
+		requireOthers(grouped, moved)
+		for _, id := range moved {
+			i, err := l.EC2.Instance(id)
+			require.NoError(t, err)
+			require.Equal(t, subnets[2], i.SubnetID)
 		}
 	})
 }
