@@ -273,8 +273,8 @@ var eksGrants = []grant{
 		resources: []string{eksARN("podidentityassociation")},
 	},
 	{
-		why:       "If EKS creates the log group, its logs never expire.",
-		actions:   logGroupActions,
+		why:       "If EKS creates the log group, its logs never expire. The spec may name a key for them.",
+		actions:   append([]string{"logs:AssociateKmsKey", "logs:DisassociateKmsKey"}, logGroupActions...),
 		resources: []string{"arn:${AWS::Partition}:logs:${AWS::Region}:${AWS::AccountId}:log-group:/aws/eks/" + names.Prefix + "*"},
 	},
 }

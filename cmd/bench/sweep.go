@@ -125,6 +125,10 @@ func (f *fleet) All(context.Context) (map[string]stack.Deployed, error) {
 
 func (*fleet) Compat(context.Context, []string) (upgrade.Compat, error) { return nil, nil }
 
+func (*fleet) SettingBounds(context.Context, string, string) (*preflight.SettingBounds, error) {
+	return &preflight.SettingBounds{}, nil
+}
+
 func (f *fleet) Offered(context.Context) ([]string, error) { return []string{minor}, nil }
 
 func (f *fleet) Exists(context.Context, string) (bool, error) { return false, nil }

@@ -126,6 +126,9 @@ func typeName(t reflect.Type) (string, reflect.Type) {
 		if t.Elem().Kind() == reflect.String {
 			return "map of strings", nil
 		}
+		if t.Elem().Kind() == reflect.Int {
+			return "map of whole numbers", nil
+		}
 		return "any object", nil
 	case reflect.Bool:
 		return "true or false", nil

@@ -171,6 +171,12 @@ func (s *schemas) value(t reflect.Type, rules api.Rules) (o object) {
 		if t.Elem().Kind() == reflect.String {
 			o.set("additionalProperties", append(object{{"type", "string"}}, ofFormat(rules.Format)...))
 		}
+		if t.Elem().Kind() == reflect.Int {
+			value := object{{"type", "integer"}}
+			bound(&value, "minimum", rules.Min)
+			bound(&value, "maximum", rules.Max)
+			o.set("additionalProperties", value)
+		}
 	case reflect.Bool:
 		o = object{{"type", "boolean"}}
 	case reflect.Int:

@@ -121,6 +121,9 @@ func others(v any, t reflect.Type, enum []string) (all []any) {
 	case map[string]any:
 		more := maps.Clone(v)
 		more["example"] = "x"
+		if t.Kind() == reflect.Map && t.Elem().Kind() == reflect.Int {
+			more["example"] = float64(1)
+		}
 		return []any{more}
 	case nil:
 		switch t.Kind() {

@@ -195,6 +195,7 @@ func (a *Account) services(o Options) (http.Handler, error) {
 	topics, keys := sns.New(a.Identities, a.clock, queues), kms.New(a.Identities, a.clock)
 	topics.Keys, a.Keys, keys.Readings = keys, keys, o.Readings
 	a.CloudWatch = cloudwatch.New(a.Identities, a.clock, topics)
+	a.CloudWatch.Keys = keys
 	watching, stop := context.WithCancel(context.Background())
 	a.closing(stop)
 	go a.CloudWatch.Run(watching)

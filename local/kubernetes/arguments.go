@@ -45,6 +45,12 @@ func (c *ControlPlane) apiserverArguments() []string {
 		"--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction", "--allow-privileged=true",
 		"--emulated-version=kube=" + c.options.Minor,
 	}
+	if ttl := c.options.Settings.EventTTL; ttl != "" {
+		arguments = append(arguments, "--event-ttl="+ttl)
+	}
+	if ports := c.options.Settings.NodePorts; ports != "" {
+		arguments = append(arguments, "--service-node-port-range="+ports)
+	}
 	if c.options.RuntimeConfig != "" {
 		arguments = append(arguments, "--runtime-config="+c.options.RuntimeConfig)
 	}
@@ -71,11 +77,18 @@ func (c *ControlPlane) limits() []string {
 }
 
 func (c *ControlPlane) controllerManagerArguments() []string {
-	return append([]string{
+	arguments := append([]string{
 		"--kubeconfig=" + c.path("kube-controller-manager.kubeconfig"), "--leader-elect=false", "--secure-port=0",
 		"--service-account-private-key-file=" + c.path("sa.key"), "--root-ca-file=" + c.path("ca.crt"),
 		"--use-service-account-credentials", "--emulated-version=kube=" + c.options.Minor,
 	}, c.limits()...)
+	if period := c.options.Settings.HPASyncPeriod; period != "" {
+		arguments = append(arguments, "--horizontal-pod-autoscaler-sync-period="+period)
+	}
+	if threshold := c.options.Settings.TerminatedPodThreshold; threshold > 0 {
+		arguments = append(arguments, fmt.Sprintf("--terminated-pod-gc-threshold=%d", threshold))
+	}
+	return arguments
 }
 
 func (c *ControlPlane) schedulerArguments() []string {

@@ -58,6 +58,8 @@ type Options struct {
 	TokenWebhookCA  []byte
 	// Hosts in the API server's certificate, in addition to 127.0.0.1 and localhost.
 	Hosts []string
+	// Settings of the servers.
+	Settings Settings
 	// RuntimeConfig enables and disables APIs, as in "networking.k8s.io/v1beta1=true". Empty means Kubernetes' defaults.
 	RuntimeConfig string
 	// DefaultLimits keeps Kubernetes' client limits of the controllers and the scheduler, 20 and 50 calls a second. Without
@@ -69,6 +71,13 @@ type Options struct {
 	Measured bool
 	// Log receives restarts of programs that died. It may be nil.
 	Log *slog.Logger
+}
+
+// Settings of the servers. Zero values are Kubernetes' defaults.
+type Settings struct {
+	// EventTTL and HPASyncPeriod are durations such as 30m. NodePorts is a range such as 30000-32767.
+	EventTTL, HPASyncPeriod, NodePorts string
+	TerminatedPodThreshold             int
 }
 
 // ControlPlane is a running control plane.
@@ -298,10 +307,20 @@ func (c *ControlPlane) SetMinor(ctx context.Context, minor string) error {
 	if !CanActAs(minor) {
 		return fmt.Errorf("Kubernetes %s cannot act as %s, only as %s to %s", Version, minor, MinMinor(), MaxMinor())
 	}
+	return c.restart(ctx, func() { c.options.Minor = minor })
+}
+
+// Configure restarts the servers of a running control plane with other settings, as SetMinor does.
+func (c *ControlPlane) Configure(ctx context.Context, settings Settings) error {
+	return c.restart(ctx, func() { c.options.Settings = settings })
+}
+
+// restart restarts the servers with other options.
+func (c *ControlPlane) restart(ctx context.Context, set func()) error {
 	return c.change(ctx, startTimeout, func(ctx context.Context) error {
 		c.stopParts("kube-scheduler", "kube-controller-manager", "kube-apiserver")
 		c.mu.Lock()
-		c.options.Minor = minor
+		set()
 		c.starting = make(chan error, 8)
 		c.mu.Unlock()
 		defer func() {

@@ -228,6 +228,31 @@ func TestControlPlane(t *testing.T) {
 		call(t, http.MethodGet, "/apis/apps/v1/namespaces/default/deployments/web", "", "")
 		require.ErrorContains(t, c.SetMinor(t.Context(), "1.37"), "cannot act as 1.37")
 	})
+	t.Run("answers for its settings", func(t *testing.T) {
+		require.NoError(t, c.Configure(t.Context(), Settings{
+			EventTTL: "10m", NodePorts: "20000-20009", HPASyncPeriod: "10s", TerminatedPodThreshold: 500,
+		}))
+		require.Contains(t, c.apiserverArguments(), "--event-ttl=10m")
+		service := func(name, port string) string {
+			return fmt.Sprintf(`{"metadata":{"name":%q},"spec":{"type":"NodePort","ports":[{"port":80%s}]}}`, name, port)
+		}
+		const services = "/api/v1/namespaces/default/services"
+		made := call(t, http.MethodPost, services, "application/json", service("inside", ""))
+		port := made["spec"].(map[string]any)["ports"].([]any)[0].(map[string]any)["nodePort"].(float64)
+		require.True(t, port >= 20000 && port <= 20009, port)
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, c.Endpoint+services, strings.NewReader(service("outside",
+			`,"nodePort":30000`)))
+		require.NoError(t, err)
+		req.Header.Set("Authorization", "Bearer "+c.AdminToken)
+		req.Header.Set("Content-Type", "application/json")
+		res, err := client.Do(req)
+		require.NoError(t, err)
+		defer res.Body.Close()
+		body, err := io.ReadAll(res.Body)
+		require.NoError(t, err)
+		require.Equal(t, http.StatusUnprocessableEntity, res.StatusCode, string(body))
+		require.Contains(t, string(body), "The range of valid ports is 20000-20009")
+	})
 	t.Run("restarts a program that dies", func(t *testing.T) {
 		p := c.parts["kube-apiserver"]
 		require.NoError(t, syscall.Kill(p.cmd.Process.Pid, syscall.SIGKILL))

@@ -147,9 +147,57 @@ type ControlPlane struct {
 	// OIDCProvider creates an IAM OIDC provider for the cluster, which roles for service accounts need. Pod identity does not need one. IAM
 	// has room for 100 providers in an account. If the provider is removed, roles that trust it can no longer be assumed.
 	OIDCProvider bool `json:"oidcProvider,omitempty"`
+	// Tier is the capacity of the control plane, at a price for each hour above standard. Default: EKS scales it (standard). EKS keeps a tier
+	// that is no longer stated, so drover refuses that: state standard first.
+	Tier string `json:"tier,omitempty" rule:"enum=standard,tier-xl,tier-2xl,tier-4xl,tier-8xl,tier-ultra"`
+	// Settings of the API server, the controller manager and the scheduler. They need Kubernetes 1.31 or newer.
+	Settings ControlPlaneSettings `json:"settings,omitempty"`
+	// ZonalShift lets AWS move traffic and new nodes away from an impaired zone, for the control plane and every pool. Nodes in that zone
+	// stay. To turn it off, state false.
+	ZonalShift *bool `json:"zonalShift,omitempty"`
+	// LogRetentionDays is how long CloudWatch keeps the logs of the control plane: 1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545,
+	// 731, 1096, 1827, 2192, 2557, 2922, 3288 or 3653 days.
+	LogRetentionDays int `json:"logRetentionDays,omitempty" rule:"default=90;min=1;max=3653"`
+	// LogKeyARN is the KMS key that encrypts the logs of the control plane, in the region of the cluster. Its key policy must allow CloudWatch
+	// Logs to use it. A change applies to new logs. Default: a key of AWS.
+	LogKeyARN string `json:"logKeyARN,omitempty" rule:"format=kms-key-arn"`
 	// Access gives IAM principals access to the cluster.
 	Access []AccessEntry `json:"access,omitempty" rule:"unique=principalARN"`
 }
+
+// ControlPlaneSettings are parameters of the API server, the controller manager and the scheduler. EKS has bounds and defaults for each,
+// by Kubernetes version and tier, and drover refuses values outside. EKS keeps a parameter that is no longer stated, so drover refuses its
+// removal: state the default first. https://docs.aws.amazon.com/eks/latest/userguide/control-plane-configuration.html
+type ControlPlaneSettings struct {
+	// EventTTL is how long the API server keeps events, in one unit, such as 30m.
+	EventTTL string `json:"eventTTL,omitempty" rule:"format=single-duration"`
+	// NodePorts is the range of ports that Services of type NodePort and LoadBalancer get, such as 30000-32767. Services that exist keep their
+	// ports.
+	NodePorts string `json:"nodePorts,omitempty" rule:"format=port-range"`
+	// HPASyncPeriod is how often the Horizontal Pod Autoscaler decides, in one unit, such as 10s. It needs a tier above standard.
+	HPASyncPeriod string `json:"hpaSyncPeriod,omitempty" rule:"format=single-duration"`
+	// TerminatedPodThreshold is how many terminated pods may exist before the oldest are deleted.
+	TerminatedPodThreshold int `json:"terminatedPodThreshold,omitempty" rule:"min=1;max=1000000"`
+	// Scoring is how the scheduler ranks the nodes that a pod fits on. A change moves no pod.
+	Scoring *Scoring `json:"scoring,omitempty"`
+}
+
+// Scoring is how the scheduler ranks nodes.
+type Scoring struct {
+	// Type prefers nodes with more free resources (LeastAllocated), or with less (MostAllocated).
+	Type ScoringType `json:"type" rule:"enum=LeastAllocated,MostAllocated"`
+	// Weights of resources, such as cpu and memory. Only those that are stated count. Default: EKS's.
+	Weights map[string]int `json:"weights,omitempty" rule:"keys=label-key;min=1;max=100"`
+}
+
+// ScoringType is how the scheduler ranks nodes.
+type ScoringType string
+
+// The values of ScoringType.
+const (
+	LeastAllocated ScoringType = "LeastAllocated"
+	MostAllocated  ScoringType = "MostAllocated"
+)
 
 // SupportType is EKS's support policy.
 type SupportType string

@@ -98,6 +98,9 @@ func (l Errors) In(file string, data []byte) Errors {
 	return decode(file, data, KindOf(data)).locate(l)
 }
 
+// FieldErrors converts field errors of checks that only AWS can answer.
+func FieldErrors(list field.ErrorList) Errors { return fromFields(list) }
+
 // fromFields converts field errors to Errors without positions. It returns nil for none.
 func fromFields(list field.ErrorList) (errs Errors) {
 	for _, e := range list {

@@ -18,10 +18,11 @@ func TestResolveFillsInDefaults(t *testing.T) {
 		KubernetesVersion: "1.36",
 		Network:           api.Network{CIDR: "10.0.0.0/16", Zones: []string{"us-east-1a", "us-east-1b"}, NATGateways: api.NATPerZone},
 		ControlPlane: api.ControlPlane{
-			Endpoint:    api.Endpoint{Public: &yes, PublicCIDRs: []string{"0.0.0.0/0"}, Private: &yes},
-			Logs:        []string{"audit", "authenticator"},
-			SupportType: api.SupportStandard,
-			ServiceCIDR: "172.20.0.0/16",
+			Endpoint:         api.Endpoint{Public: &yes, PublicCIDRs: []string{"0.0.0.0/0"}, Private: &yes},
+			Logs:             []string{"audit", "authenticator"},
+			SupportType:      api.SupportStandard,
+			ServiceCIDR:      "172.20.0.0/16",
+			LogRetentionDays: 90,
 		},
 		Pools: []api.Pool{{
 			Name: "workers", InstanceTypes: []string{"m7i.large"}, Architecture: api.AMD64, MinSize: 1, MaxSize: 3,

@@ -237,6 +237,8 @@ func validateMap(path *field.Path, v reflect.Value, rules Rules) (errs field.Err
 		switch item := v.MapIndex(key); item.Kind() {
 		case reflect.String:
 			errs = append(errs, validateString(here, item.String(), rules)...)
+		case reflect.Int:
+			errs = append(errs, validateFields(here, item, rules, nil)...)
 		case reflect.Struct:
 			errs = append(errs, validateFields(here, item, Rules{}, nil)...)
 		}

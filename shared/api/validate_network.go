@@ -168,12 +168,19 @@ func validateControlPlane(path *field.Path, s *ClusterSpec) (errs field.ErrorLis
 	c := &s.ControlPlane
 	errs = append(errs, validateServiceCIDR(path.Child("serviceCIDR"), s)...)
 	errs = append(errs, validateEndpoint(path.Child("endpoint"), s)...)
-	if key := strings.Split(c.EncryptionKeyARN, ":"); len(key) > 3 && len(s.Network.Zones) > 0 {
-		if region := regionOf(s.Network.Zones[0]); key[3] != region {
-			errs = append(errs, field.Invalid(path.Child("encryptionKeyARN"), c.EncryptionKeyARN, "must be in the region of the zones, "+region))
+	errs = append(errs, validateKeyRegion(path.Child("encryptionKeyARN"), c.EncryptionKeyARN, &s.Network)...)
+	errs = append(errs, validateKeyRegion(path.Child("logKeyARN"), c.LogKeyARN, &s.Network)...)
+	return append(errs, validateSettingsOf(path, s)...)
+}
+
+// validateKeyRegion checks that a key is in the region of the cluster.
+func validateKeyRegion(path *field.Path, key string, n *Network) field.ErrorList {
+	if parts := strings.Split(key, ":"); len(parts) > 3 && len(n.Zones) > 0 {
+		if region := regionOf(n.Zones[0]); parts[3] != region {
+			return field.ErrorList{field.Invalid(path, key, "must be in the region of the zones, "+region)}
 		}
 	}
-	return errs
+	return nil
 }
 
 // https://docs.aws.amazon.com/eks/latest/APIReference/API_KubernetesNetworkConfigRequest.html

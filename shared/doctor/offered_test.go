@@ -45,7 +45,7 @@ func TestVersionsOffered(t *testing.T) {
 		},
 		"an image that does not exist": {
 			func(s *api.ClusterSpec) { s.Pools = pool("ami-2", api.ARM64) }, []Finding{{Images, Blocks,
-				"demo: ami-2 of pool a does not exist, or is not shared with this account", image("arm64")}},
+				"demo: ami-2 of pool a does not exist in this region, or is not shared with this account", image("arm64")}},
 		},
 		"an image for another architecture": {
 			func(s *api.ClusterSpec) { s.Pools = pool("ami-1", api.ARM64) }, []Finding{{Images, Blocks,

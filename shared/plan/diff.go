@@ -76,6 +76,7 @@ func part(stack string, c *api.Cluster) map[string]string {
 			}
 		}
 		add("spec.controlPlane.serviceCIDR", c.Spec.ControlPlane.ServiceCIDR)
+		add("spec.controlPlane.zonalShift", c.Spec.ControlPlane.ZonalShift)
 		add("spec.network.existing", c.Spec.Network.Existing)
 	}
 	return flat

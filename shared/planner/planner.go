@@ -51,11 +51,12 @@ type Groups interface {
 	Describe(ctx context.Context, group string) (pool.Group, bool, error)
 }
 
-// EKS says which Kubernetes versions and add-ons EKS offers, and whether a cluster exists: a subset of eks.Reader.
+// EKS says which Kubernetes versions, settings and add-ons EKS offers, and whether a cluster exists: a subset of eks.Reader.
 type EKS interface {
 	Offered(ctx context.Context) ([]string, error)
 	Exists(ctx context.Context, eksCluster string) (bool, error)
 	Compat(ctx context.Context, addons []string) (upgrade.Compat, error)
+	SettingBounds(ctx context.Context, version, tier string) (*preflight.SettingBounds, error)
 }
 
 // Functions finds the function of a relay: a subset of lambda.Functions.

@@ -12,6 +12,7 @@ import (
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/pool"
+	"github.com/drover-run/drover/shared/preflight"
 	"github.com/drover-run/drover/shared/render"
 	"github.com/drover-run/drover/shared/stack"
 	"github.com/drover-run/drover/shared/status"
@@ -59,6 +60,10 @@ func (d *deployedCluster) Rolls(context.Context, string) (map[string]time.Time, 
 func (d *deployedCluster) AddDue(context.Context, string, time.Time) error { return nil }
 
 func (*deployedCluster) Compat(context.Context, []string) (upgrade.Compat, error) { return nil, nil }
+
+func (*deployedCluster) SettingBounds(context.Context, string, string) (*preflight.SettingBounds, error) {
+	return &preflight.SettingBounds{}, nil
+}
 
 func (d *deployedCluster) Offered(context.Context) ([]string, error) { return []string{"1.36"}, nil }
 

@@ -44,6 +44,9 @@ func (p *Planner) render(ctx context.Context, w work, in Request, spec *api.Clus
 		errs, err = p.validateVersions(ctx, w.resolved, plan.KubernetesVersion(w.deployed), "")
 	}
 	if errs == nil && err == nil {
+		errs, err = p.validateSettings(ctx, &w)
+	}
+	if errs == nil && err == nil {
 		errs, err = p.validateOwners(ctx, &w)
 	}
 	if err != nil {

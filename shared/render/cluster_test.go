@@ -71,6 +71,14 @@ func fullCluster() *api.Cluster {
 				SupportType:      api.SupportExtended,
 				ServiceCIDR:      "172.21.0.0/16",
 				OIDCProvider:     true,
+				Tier:             "tier-xl",
+				Settings: api.ControlPlaneSettings{
+					EventTTL: "30m", NodePorts: "30000-31000", HPASyncPeriod: "10s", TerminatedPodThreshold: 500,
+					Scoring: &api.Scoring{Type: api.MostAllocated, Weights: map[string]int{"memory": 1, "cpu": 2}},
+				},
+				ZonalShift:       &on,
+				LogRetentionDays: 30,
+				LogKeyARN:        "arn:aws:kms:eu-central-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ac",
 				Access: []api.AccessEntry{
 					{PrincipalARN: "arn:aws:iam::111122223333:role/admins", Policies: []api.AccessPolicy{{Name: "AmazonEKSClusterAdminPolicy"}}},
 					{

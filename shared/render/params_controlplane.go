@@ -31,6 +31,15 @@ type controlPlaneParams struct {
 	PublicCIDRs                     []string
 	// OIDCProvider creates an IAM OIDC provider.
 	OIDCProvider bool
+	LogRetention int
+	LogKeyARN    string
+	Tier         string
+	// Settings is nil if none is stated.
+	Settings *settings
+	// ZonalShift is nil if it is not stated.
+	ZonalShift *zonalShift
+	// Kept is what EKS keeps when the template no longer states it: see the constant Kept.
+	Kept string
 	// NodeService is EC2's principal.
 	NodeService       string
 	NodePolicies      []string
@@ -83,6 +92,10 @@ func newControlPlaneParams(in Cluster) (*controlPlaneParams, error) {
 		PrivateEndpoint: isEnabled(spec.Endpoint.Private),
 		PublicCIDRs:     spec.Endpoint.PublicCIDRs,
 		OIDCProvider:    spec.OIDCProvider,
+		LogRetention:    spec.LogRetentionDays,
+		LogKeyARN:       spec.LogKeyARN,
+		Tier:            spec.Tier,
+		ZonalShift:      newZonalShift(spec.ZonalShift),
 		NodeService:     "ec2.amazonaws.com",
 		// The userdata/ folder of names.UserData.
 		NodeConfiguration: fmt.Sprintf("arn:%s:s3:::%s/userdata/*", cell.Partition, cell.StateBucket),
@@ -91,6 +104,9 @@ func newControlPlaneParams(in Cluster) (*controlPlaneParams, error) {
 		DrainRole:         names.RoleARN(cell.Partition, cell.Account, cell.Region, "drain"),
 		SweepRole:         names.RoleARN(cell.Partition, cell.Account, cell.Region, "sweep"),
 		UpgradeRole:       names.RoleARN(cell.Partition, cell.Account, cell.Region, "upgrade"),
+	}
+	if err := p.addSettings(&spec); err != nil {
+		return nil, err
 	}
 	if err := p.addRelay(in); err != nil {
 		return nil, err

@@ -28,6 +28,8 @@ type poolParams struct {
 	SecurityGroups     []string
 	MetadataHopLimit   int
 	DetailedMonitoring bool
+	// ZonalShift is nil if the spec does not state it.
+	ZonalShift *zonalShift
 	// ResourceTags are the tags of instances and their volumes and interfaces. GroupTags are those of the group alone.
 	ResourceTags []tag
 	GroupTags    []groupTag
@@ -74,6 +76,7 @@ func newPoolParams(cluster *api.Cluster, pool *api.Pool, userData []part, rollAt
 		MetadataHopLimit:   pool.MetadataHopLimit,
 		DetailedMonitoring: pool.DetailedMonitoring,
 		SecurityGroups:     slices.Sorted(slices.Values(pool.SecurityGroups)),
+		ZonalShift:         newZonalShift(cluster.Spec.ControlPlane.ZonalShift),
 		UserData:           userData,
 		InstanceTypes:      pool.InstanceTypes,
 		MinSize:            strconv.Itoa(pool.MinSize),

@@ -18,6 +18,9 @@ func advice(stackName, stackStatus string, failure stack.Failure, upgrading bool
 	if text, ok := causeAdvice[errorCode(failure.Reason)]; ok {
 		lines = append(lines, text)
 	}
+	if group := logKeyRefused.FindStringSubmatch(failure.Reason); group != nil {
+		lines = append(lines, logKeyAdvice(group[1]))
+	}
 	var resources, stuck []string
 	for _, s := range failure.Stuck {
 		resources, stuck = append(resources, s.Resource), append(stuck, s.Resource+" ("+s.Reason+")")
@@ -63,6 +66,21 @@ var causeAdvice = map[string]string{
 	"Throttling":           "AWS throttled the requests for longer than CloudFormation retries",
 	"AccessDenied":         "the role of CloudFormation may not do this, or a policy of your organization forbids it",
 	"AlreadyExists":        "a resource with this name exists outside this stack: find its owner; rename it, or delete it if it is not needed",
+}
+
+// logKeyRefused is CloudWatch Logs' reason for a key that it may not use, with the ARN of the log group.
+// https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/encrypt-log-data-kms.html
+var logKeyRefused = regexp.MustCompile(`KMS key does not exist or is not allowed to be used with (?:Arn|LogGroup) '(arn:[^']+)'`)
+
+// logKeyAdvice returns the statement that the policy of a key lacks.
+func logKeyAdvice(group string) string {
+	region := ""
+	if parts := strings.Split(group, ":"); len(parts) > 3 {
+		region = parts[3]
+	}
+	return fmt.Sprintf(`add to the policy of the key in spec.controlPlane.logKeyARN: {"Effect": "Allow", "Principal": {"Service": `+
+		`"logs.%s.amazonaws.com"}, "Action": ["kms:Encrypt", "kms:Decrypt", "kms:ReEncrypt*", "kms:GenerateDataKey*", "kms:Describe*"], `+
+		`"Resource": "*", "Condition": {"ArnEquals": {"kms:EncryptionContext:aws:logs:arn": "%s"}}}`, region, group)
 }
 
 // permanentCodes are error codes of CloudFormation whose causes do not pass by themselves.

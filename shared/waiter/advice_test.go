@@ -26,6 +26,14 @@ func TestAdvice(t *testing.T) {
 			Reason: `Resource handler returned message: "no more" (RequestToken: 1, HandlerErrorCode: ServiceLimitExceeded)`,
 		},
 			"\na quota of the account is exhausted: request an increase in Service Quotas, or free part of it"},
+		"a key that CloudWatch Logs may not use": {"UPDATE_FAILED", stack.Failure{
+			Reason: "The specified KMS key does not exist or is not allowed to be used with Arn " +
+				"'arn:aws:logs:eu-central-1:111122223333:log-group:x'",
+		},
+			"\nadd to the policy of the key in spec.controlPlane.logKeyARN: {\"Effect\": \"Allow\", \"Principal\": {\"Service\": " +
+				"\"logs.eu-central-1.amazonaws.com\"}, \"Action\": [\"kms:Encrypt\", \"kms:Decrypt\", \"kms:ReEncrypt*\", " +
+				"\"kms:GenerateDataKey*\", \"kms:Describe*\"], \"Resource\": \"*\", \"Condition\": {\"ArnEquals\": " +
+				"{\"kms:EncryptionContext:aws:logs:arn\": \"arn:aws:logs:eu-central-1:111122223333:log-group:x\"}}}"},
 		"a text that only resembles a code": {
 			"UPDATE_FAILED", stack.Failure{Reason: "HandlerErrorCode: ServiceLimitExceeded is what I fear"}, "",
 		},

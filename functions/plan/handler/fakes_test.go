@@ -17,6 +17,7 @@ import (
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/planner"
+	"github.com/drover-run/drover/shared/preflight"
 	"github.com/drover-run/drover/shared/render"
 	"github.com/drover-run/drover/shared/stack"
 	"github.com/drover-run/drover/shared/status"
@@ -169,6 +170,10 @@ func (s *clusterWithSpec) AddDue(_ context.Context, _ string, at time.Time) erro
 }
 
 func (*clusterWithSpec) Compat(context.Context, []string) (upgrade.Compat, error) { return nil, nil }
+
+func (*clusterWithSpec) SettingBounds(context.Context, string, string) (*preflight.SettingBounds, error) {
+	return &preflight.SettingBounds{}, nil
+}
 
 func (s *clusterWithSpec) Offered(context.Context) ([]string, error) {
 	return []string{"1.35", "1.36", "1.37"}, nil

@@ -65,6 +65,7 @@ type groupRequest struct {
 	DefaultInstanceWarmup, MaxInstanceLifetime          *int
 	NewInstancesProtectedFromScaleIn, CapacityRebalance *bool
 	InstanceMaintenancePolicy                           *struct{ MinHealthyPercentage, MaxHealthyPercentage *int }
+	AvailabilityZoneImpairmentPolicy                    *ImpairmentPolicy
 	LifecycleHookSpecificationList                      []Hook
 	Tags                                                []tagParameter
 }
@@ -86,7 +87,7 @@ func (in groupRequest) settings() Settings {
 		DefaultCooldown: in.DefaultCooldown, DefaultInstanceWarmup: in.DefaultInstanceWarmup, MaxInstanceLifetime: in.MaxInstanceLifetime,
 		TerminationPolicies: in.TerminationPolicies, NewInstancesProtectedFromScaleIn: in.NewInstancesProtectedFromScaleIn,
 		CapacityRebalance:         in.CapacityRebalance,
-		InstanceMaintenancePolicy: in.InstanceMaintenancePolicy,
+		InstanceMaintenancePolicy: in.InstanceMaintenancePolicy, AvailabilityZoneImpairmentPolicy: in.AvailabilityZoneImpairmentPolicy,
 	}
 	if in.VPCZoneIdentifier != "" {
 		for id := range strings.SplitSeq(in.VPCZoneIdentifier, ",") {

@@ -81,6 +81,7 @@ type (
 		MixedInstancesPolicy                                  *MixedInstancesPolicy
 		DefaultInstanceWarmup, MaxInstanceLifetime            *int
 		InstanceMaintenancePolicy                             *struct{ MinHealthyPercentage, MaxHealthyPercentage *int }
+		AvailabilityZoneImpairmentPolicy                      *ImpairmentPolicy
 	}
 )
 
@@ -113,7 +114,8 @@ func (s *Service) describe(g *group) describedGroup {
 		CapacityRebalance: g.settings.CapacityRebalance != nil && *g.settings.CapacityRebalance,
 		LaunchTemplate:    g.settings.LaunchTemplate, MixedInstancesPolicy: g.settings.MixedInstancesPolicy,
 		DefaultInstanceWarmup: g.settings.DefaultInstanceWarmup, MaxInstanceLifetime: g.settings.MaxInstanceLifetime,
-		InstanceMaintenancePolicy: g.settings.InstanceMaintenancePolicy,
+		InstanceMaintenancePolicy:        g.settings.InstanceMaintenancePolicy,
+		AvailabilityZoneImpairmentPolicy: g.settings.AvailabilityZoneImpairmentPolicy,
 	}
 	if g.settings.DefaultCooldown != nil {
 		d.DefaultCooldown = *g.settings.DefaultCooldown

@@ -52,6 +52,26 @@ type Settings struct {
 	TerminationPolicies                                            []string
 	NewInstancesProtectedFromScaleIn, CapacityRebalance            *bool
 	InstanceMaintenancePolicy                                      *struct{ MinHealthyPercentage, MaxHealthyPercentage *int }
+	AvailabilityZoneImpairmentPolicy                               *ImpairmentPolicy
+}
+
+// ImpairmentPolicy decides about a zonal shift. It is stored without effect: no zone of the local account is shifted.
+type ImpairmentPolicy struct {
+	ZonalShiftEnabled               *bool
+	ImpairedZoneHealthCheckBehavior string
+}
+
+// check requires a behavior for a group with zonal shift.
+// https://docs.aws.amazon.com/autoscaling/ec2/APIReference/API_AvailabilityZoneImpairmentPolicy.html
+func (p *ImpairmentPolicy) check() error {
+	switch {
+	case p == nil:
+	case p.ImpairedZoneHealthCheckBehavior == "" && p.ZonalShiftEnabled != nil && *p.ZonalShiftEnabled:
+		return invalid("ImpairedZoneHealthCheckBehavior is required when ZonalShiftEnabled is true")
+	case !slices.Contains([]string{"", "ReplaceUnhealthy", "IgnoreUnhealthy"}, p.ImpairedZoneHealthCheckBehavior):
+		return invalid("ImpairedZoneHealthCheckBehavior must be ReplaceUnhealthy or IgnoreUnhealthy, not %s", p.ImpairedZoneHealthCheckBehavior)
+	}
+	return nil
 }
 
 // Tag of a group.
@@ -312,6 +332,7 @@ func (old Settings) over(changes Settings) Settings {
 	merged.MaxInstanceLifetime = cmp.Or(changes.MaxInstanceLifetime, old.MaxInstanceLifetime)
 	merged.NewInstancesProtectedFromScaleIn = cmp.Or(changes.NewInstancesProtectedFromScaleIn, old.NewInstancesProtectedFromScaleIn)
 	merged.CapacityRebalance = cmp.Or(changes.CapacityRebalance, old.CapacityRebalance)
+	merged.AvailabilityZoneImpairmentPolicy = cmp.Or(changes.AvailabilityZoneImpairmentPolicy, old.AvailabilityZoneImpairmentPolicy)
 	merged.InstanceMaintenancePolicy = cmp.Or(changes.InstanceMaintenancePolicy, old.InstanceMaintenancePolicy)
 	return merged
 }
@@ -338,6 +359,9 @@ var terminationPolicies = []string{
 }
 
 func (g *group) checkSettings() error {
+	if err := g.settings.AvailabilityZoneImpairmentPolicy.check(); err != nil {
+		return err
+	}
 	for _, p := range g.settings.TerminationPolicies {
 		if !slices.Contains(terminationPolicies, p) {
 			return invalid("Unsupported termination policy: %s", p)

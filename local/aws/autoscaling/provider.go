@@ -39,6 +39,7 @@ type properties struct {
 	MaxInstanceLifetime                                       *int
 	NewInstancesProtectedFromScaleIn, CapacityRebalance       *bool
 	InstanceMaintenancePolicy                                 *struct{ MinHealthyPercentage, MaxHealthyPercentage *int }
+	AvailabilityZoneImpairmentPolicy                          *ImpairmentPolicy
 	LifecycleHookSpecificationList                            []Hook
 	MetricsCollection                                         []struct {
 		Granularity string
@@ -57,7 +58,7 @@ func (p *properties) settings() Settings {
 		DefaultCooldown:        p.Cooldown, DefaultInstanceWarmup: p.DefaultInstanceWarmup, MaxInstanceLifetime: p.MaxInstanceLifetime,
 		TerminationPolicies: p.TerminationPolicies, NewInstancesProtectedFromScaleIn: p.NewInstancesProtectedFromScaleIn,
 		CapacityRebalance:         p.CapacityRebalance,
-		InstanceMaintenancePolicy: p.InstanceMaintenancePolicy,
+		InstanceMaintenancePolicy: p.InstanceMaintenancePolicy, AvailabilityZoneImpairmentPolicy: p.AvailabilityZoneImpairmentPolicy,
 	}
 }
 

@@ -35,8 +35,16 @@ type Topics interface {
 	Publish(ctx context.Context, caller iam.Caller, topicARN, subject, message string) (messageID string, err error)
 }
 
+// Keys authorize the use of a key: kms.Service.
+type Keys interface {
+	AuthorizeFor(caller iam.Caller, action, id string, encryption map[string]string) error
+}
+
 // Service has the account's metrics, alarms, dashboards and logs.
 type Service struct {
+	// Keys, if set before use, are the keys with which log groups are encrypted.
+	Keys Keys
+
 	identities *iam.Service
 	clock      *clock.Clock
 	topics     Topics

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/drover-run/drover/local/aws/tagging"
 	"github.com/drover-run/drover/local/engine/resource"
@@ -217,6 +218,9 @@ func (p groupProvider) Create(_ context.Context, r resource.Request) (resource.R
 	if err := r.Caller.Authorize("logs:CreateLogGroup", p.s.groupARN(in.LogGroupName), nil); err != nil {
 		return resource.Result{}, err
 	}
+	if err := p.associate(r, in.LogGroupName, "", in.KmsKeyId); err != nil {
+		return resource.Result{}, err
+	}
 	p.s.mu.Lock()
 	defer p.s.mu.Unlock()
 	if _, ok := p.s.groups[in.LogGroupName]; ok {
@@ -237,13 +241,48 @@ func (p groupProvider) Update(_ context.Context, r resource.Request) (resource.R
 		return resource.Result{}, err
 	}
 	p.s.mu.Lock()
-	defer p.s.mu.Unlock()
 	g, ok := p.s.groups[r.PhysicalID]
+	var key string
+	if ok {
+		key = g.key
+	}
+	p.s.mu.Unlock()
 	if !ok {
 		return resource.Result{}, wire.Errorf("ResourceNotFoundException", "The specified log group does not exist.")
 	}
+	if err := p.associate(r, r.PhysicalID, key, in.KmsKeyId); err != nil {
+		return resource.Result{}, err
+	}
+	p.s.mu.Lock()
+	defer p.s.mu.Unlock()
 	g.retentionDays, g.key, g.tags = in.RetentionInDays, in.KmsKeyId, maps.Clone(tagging.Merge(r.Tags, in.Tags))
 	return p.result(r.PhysicalID), nil
+}
+
+// associate checks that a key may encrypt the logs of a group: CloudFormation's role associates it, and the key's policy must allow
+// CloudWatch Logs to use it. A key of another account is not simulated, and allows everything.
+// https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/encrypt-log-data-kms.html
+func (p groupProvider) associate(r resource.Request, name, before, key string) error {
+	arn := p.s.groupARN(name)
+	switch {
+	case key == before:
+		return nil
+	case key == "":
+		return r.Caller.Authorize("logs:DisassociateKmsKey", arn, nil)
+	}
+	if err := r.Caller.Authorize("logs:AssociateKmsKey", arn, nil); err != nil {
+		return err
+	}
+	arn = p.s.arn("logs", "log-group:"+name)
+	parts, owner := strings.Split(arn, ":"), strings.Split(key, ":")
+	if p.s.Keys == nil || len(owner) > 4 && owner[4] != parts[4] {
+		return nil
+	}
+	service := p.s.identities.ServiceCaller("logs."+parts[3]+".amazonaws.com", arn)
+	if err := p.s.Keys.AuthorizeFor(service, "GenerateDataKey", key, map[string]string{"aws:logs:arn": arn}); err != nil {
+		return wire.Errorf("InvalidParameterException", "The specified KMS key does not exist or is not allowed to be used with Arn '%s'", arn)
+	}
+	return nil
 }
 
 func (p groupProvider) Delete(_ context.Context, r resource.Request) error {

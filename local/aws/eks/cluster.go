@@ -38,9 +38,11 @@ type CreateClusterInput struct {
 	AccessConfig                               AccessConfig
 	UpgradePolicy                              UpgradePolicy
 	ZonalShiftConfig                           *ZonalShiftConfig
-	BootstrapSelfManagedAddons                 *bool
-	DeletionProtection                         bool
-	Tags                                       map[string]string
+	ControlPlaneScalingConfig                  *ScalingConfig
+	Components
+	BootstrapSelfManagedAddons *bool
+	DeletionProtection         bool
+	Tags                       map[string]string
 }
 
 // VPCRequest is the VPCConfig of a request.
@@ -170,6 +172,14 @@ func (s *Service) newCluster(caller iam.Caller, in CreateClusterInput) (*cluster
 	if err := checkSettings(in); err != nil {
 		return nil, nil, err
 	}
+	if in.ControlPlaneScalingConfig == nil {
+		in.ControlPlaneScalingConfig = &ScalingConfig{Tier: standardTier}
+	}
+	components := defaultComponents()
+	components.merge(in.Components)
+	if err := checkComponents(in.Version, in.ControlPlaneScalingConfig.Tier, in.Components, components); err != nil {
+		return nil, nil, err
+	}
 	if in.UpgradePolicy.SupportType == "" {
 		in.UpgradePolicy.SupportType = "EXTENDED"
 	}
@@ -183,6 +193,7 @@ func (s *Service) newCluster(caller iam.Caller, in CreateClusterInput) (*cluster
 			ClientRequestToken: in.ClientRequestToken, PlatformVersion: platformVersion, Tags: cloneTags(in.Tags),
 			EncryptionConfig: in.EncryptionConfig, Health: Health{Issues: []Issue{}}, AccessConfig: in.AccessConfig,
 			UpgradePolicy: in.UpgradePolicy, ZonalShiftConfig: in.ZonalShiftConfig, DeletionProtection: in.DeletionProtection,
+			ControlPlaneScaling: *in.ControlPlaneScalingConfig, Components: components,
 		},
 		entries: map[string]*accessEntry{}, addons: map[string]*addon{}, identities: map[string]*PodIdentityAssociation{},
 		nodes: map[string]string{}, gates: map[string]*sourceGate{},
@@ -437,6 +448,7 @@ func (s *Service) startPlane(ctx context.Context, c *cluster, issuer string, sel
 	plane, err := s.config.Start(ctx, kubernetes.Options{
 		Name: c.Name, Dir: dir, BinDir: s.config.BinDir, Minor: c.Version, ServiceCIDR: c.KubernetesNetworkConfig.ServiceIpv4Cidr,
 		Issuer: issuer, TokenWebhookURL: s.webhook + "/" + c.Name, RuntimeConfig: s.config.RuntimeConfig, Log: s.config.Log,
+		Settings: c.settings(),
 	})
 	if err != nil {
 		return err

@@ -37,6 +37,8 @@ type memoryPlane struct {
 	minor   atomic.Value // a string
 	stopped bool
 	metrics string
+	// settings are those of the last Configure.
+	settings kubernetes.Settings
 
 	endpoint string
 }
@@ -57,6 +59,10 @@ func (p *memoryPlane) Client(string, []string) (dynamic.Interface, error) {
 }
 func (p *memoryPlane) SetMinor(_ context.Context, minor string) error {
 	p.minor.Store(minor)
+	return nil
+}
+func (p *memoryPlane) Configure(_ context.Context, settings kubernetes.Settings) error {
+	p.settings = settings
 	return nil
 }
 func (p *memoryPlane) Metrics(context.Context) ([]byte, error) { return []byte(p.metrics), nil }

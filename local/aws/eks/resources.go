@@ -74,6 +74,8 @@ func (p clusterProvider) Schema() resource.Schema {
 			"Version":                    resource.InPlace, "AccessConfig": resource.InPlace, "UpgradePolicy": resource.InPlace,
 			"Logging":            resource.InPlace,
 			"ResourcesVpcConfig": resource.InPlace, "DeletionProtection": resource.InPlace, "ZonalShiftConfig": resource.InPlace,
+			"ControlPlaneScalingConfig": resource.InPlace, "KubeApiServerConfig": resource.InPlace,
+			"KubeControllerManagerConfig": resource.InPlace, "KubeSchedulerConfig": resource.InPlace,
 			"Tags": resource.InPlace,
 		},
 		Required: []string{"RoleArn", "ResourcesVpcConfig"},
@@ -85,13 +87,15 @@ func (p clusterProvider) Schema() resource.Schema {
 
 // clusterProperties of AWS::EKS::Cluster. Logging and tags have a different form than in the API.
 type clusterProperties struct {
-	Name, Version, RoleArn     string
-	ResourcesVpcConfig         VPCRequest
-	KubernetesNetworkConfig    NetworkConfig
-	EncryptionConfig           []EncryptionConfig
-	AccessConfig               AccessConfig
-	UpgradePolicy              UpgradePolicy
-	ZonalShiftConfig           *ZonalShiftConfig
+	Name, Version, RoleArn    string
+	ResourcesVpcConfig        VPCRequest
+	KubernetesNetworkConfig   NetworkConfig
+	EncryptionConfig          []EncryptionConfig
+	AccessConfig              AccessConfig
+	UpgradePolicy             UpgradePolicy
+	ZonalShiftConfig          *ZonalShiftConfig
+	ControlPlaneScalingConfig *ScalingConfig
+	Components
 	BootstrapSelfManagedAddons *bool
 	DeletionProtection         bool
 	Logging                    struct {
@@ -125,7 +129,8 @@ func (p clusterProvider) Create(ctx context.Context, r resource.Request) (resour
 		Name: in.Name, Version: in.Version, RoleArn: in.RoleArn, ResourcesVpcConfig: in.ResourcesVpcConfig,
 		KubernetesNetworkConfig: in.KubernetesNetworkConfig,
 		Logging:                 in.logging(), EncryptionConfig: in.EncryptionConfig, AccessConfig: in.AccessConfig,
-		UpgradePolicy:    in.UpgradePolicy,
+		UpgradePolicy:             in.UpgradePolicy,
+		ControlPlaneScalingConfig: in.ControlPlaneScalingConfig, Components: in.Components,
 		ZonalShiftConfig: in.ZonalShiftConfig, BootstrapSelfManagedAddons: in.BootstrapSelfManagedAddons,
 		DeletionProtection: in.DeletionProtection, Tags: tagging.Merge(r.Tags, in.Tags),
 	})
@@ -247,12 +252,21 @@ func configChanges(name string, was, in clusterProperties) ([]UpdateClusterConfi
 		}
 		changes = append(changes, UpdateClusterConfigInput{UpgradePolicy: &policy})
 	}
-	if !reflect.DeepEqual(was.ZonalShiftConfig, in.ZonalShiftConfig) {
-		shift := in.ZonalShiftConfig
-		if shift == nil {
-			shift = &ZonalShiftConfig{}
+	// What a template no longer states stays: an update of EKS without a field keeps its value.
+	// https://docs.aws.amazon.com/eks/latest/userguide/control-plane-configuration.html
+	if in.ZonalShiftConfig != nil && !reflect.DeepEqual(was.ZonalShiftConfig, in.ZonalShiftConfig) {
+		changes = append(changes, UpdateClusterConfigInput{ZonalShiftConfig: in.ZonalShiftConfig})
+	}
+	if components := changedComponents(was.Components, in.Components); components.isSet() {
+		changes = append(changes, UpdateClusterConfigInput{Components: components})
+	}
+	if in.ControlPlaneScalingConfig != nil && !reflect.DeepEqual(was.ControlPlaneScalingConfig, in.ControlPlaneScalingConfig) {
+		tier := UpdateClusterConfigInput{ControlPlaneScalingConfig: in.ControlPlaneScalingConfig}
+		if in.ControlPlaneScalingConfig.Tier == standardTier {
+			changes = append(changes, tier) // after the settings that it does not have
+		} else {
+			changes = append([]UpdateClusterConfigInput{tier}, changes...)
 		}
-		changes = append(changes, UpdateClusterConfigInput{ZonalShiftConfig: shift})
 	}
 	if was.DeletionProtection != in.DeletionProtection {
 		changes = append(changes, UpdateClusterConfigInput{DeletionProtection: &in.DeletionProtection})

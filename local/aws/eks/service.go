@@ -87,6 +87,8 @@ type ControlPlane interface {
 	Client(user string, groups []string) (dynamic.Interface, error)
 	// SetMinor changes the servers to a minor version such as 1.36.
 	SetMinor(ctx context.Context, minor string) error
+	// Configure restarts the servers with other settings.
+	Configure(ctx context.Context, settings kubernetes.Settings) error
 	Stop()
 }
 

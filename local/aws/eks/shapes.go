@@ -34,7 +34,9 @@ type Cluster struct {
 	AccessConfig            AccessConfig       `json:"accessConfig"`
 	UpgradePolicy           UpgradePolicy      `json:"upgradePolicy"`
 	ZonalShiftConfig        *ZonalShiftConfig  `json:"zonalShiftConfig,omitempty"`
-	DeletionProtection      bool               `json:"deletionProtection"`
+	ControlPlaneScaling     ScalingConfig      `json:"controlPlaneScalingConfig"`
+	Components
+	DeletionProtection bool `json:"deletionProtection"`
 }
 
 // VPCConfig of a cluster.

@@ -115,6 +115,9 @@ type UpdateClusterConfigInput struct {
 	UpgradePolicy            *UpgradePolicy
 	ZonalShiftConfig         *ZonalShiftConfig
 	DeletionProtection       *bool
+
+	ControlPlaneScalingConfig *ScalingConfig
+	Components
 }
 
 // UpdateClusterConfig changes one kind of setting.
@@ -131,7 +134,7 @@ func (s *Service) UpdateClusterConfig(_ context.Context, caller iam.Caller, in U
 	kinds := 0
 	for _, asked := range []bool{
 		in.ResourcesVpcConfig != nil, in.Logging != nil, in.AccessConfig != nil, in.UpgradePolicy != nil, in.ZonalShiftConfig != nil,
-		in.DeletionProtection != nil,
+		in.DeletionProtection != nil, in.ControlPlaneScalingConfig != nil, in.Components.isSet(),
 	} {
 		if asked {
 			kinds++
@@ -171,6 +174,10 @@ func (s *Service) UpdateClusterConfig(_ context.Context, caller iam.Caller, in U
 		return change("ZonalShiftConfigUpdate", "ZonalShiftConfig", in.ZonalShiftConfig.Enabled, func() {
 			c.ZonalShiftConfig = in.ZonalShiftConfig
 		})
+	case in.ControlPlaneScalingConfig != nil:
+		return s.updateTier(c, *in.ControlPlaneScalingConfig)
+	case in.Components.isSet():
+		return s.updateComponents(c, in.Components)
 	default:
 		return change("DeletionProtectionUpdate", "DeletionProtection", *in.DeletionProtection, func() {
 			c.DeletionProtection = *in.DeletionProtection

@@ -91,6 +91,9 @@ type ClusterVersion struct {
 	Status                   string    `json:"status"`
 	VersionStatus            string    `json:"versionStatus"`
 	KubernetesPatchVersion   string    `json:"kubernetesPatchVersion"`
+
+	ControlPlaneComponentConfig map[string]any   `json:"controlPlaneComponentConfig,omitempty"`
+	ControlPlaneScalingTiers    []map[string]any `json:"controlPlaneScalingTiers,omitempty"`
 }
 
 // DescribeClusterVersionsInput of the API.
@@ -131,6 +134,7 @@ func (s *Service) DescribeClusterVersions(_ context.Context, caller iam.Caller,
 			ClusterVersion: v.minor, ClusterType: "eks", DefaultPlatformVersion: platformVersion, DefaultVersion: v.minor == defaultMinor,
 			ReleaseDate: v.released, EndOfStandardSupportDate: v.endOfStandard, EndOfExtendedSupportDate: v.endOfAll,
 			Status: strings.ToLower(strings.ReplaceAll(support, "_", "-")), VersionStatus: support, KubernetesPatchVersion: v.patch,
+			ControlPlaneComponentConfig: bounds(v.minor), ControlPlaneScalingTiers: tierInfo(),
 		})
 	}
 	return out, nil

@@ -186,6 +186,7 @@ func StartWith(t testing.TB, o Options) (a *Account) {
 	buses := eventbridge.New(eventbridge.Config{Account: ID, Region: Region, Clock: time, Identities: a.Identities, Observe: a.recordEvent})
 	a.OnClose(buses.Close)
 	a.Quotas, a.CloudWatch = servicequotas.New(a.Identities), cloudwatch.New(a.Identities, time, topics)
+	a.CloudWatch.Keys = keys
 	a.Identities.MaxRoles = a.Quotas.Of(servicequotas.Roles)
 	a.Identities.MaxOIDCProviders = a.Quotas.Of(servicequotas.OIDCProviders)
 	network := ec2.New(ec2.Config{

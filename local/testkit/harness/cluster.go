@@ -67,6 +67,9 @@ func (c *cluster) Client(string, []string) (dynamic.Interface, error) {
 	return dynamic.NewForConfig(&rest.Config{Host: c.endpoint, QPS: -1, Transport: inProcess{c.Server}})
 }
 func (c *cluster) SetMinor(context.Context, string) error { return nil }
+func (c *cluster) Configure(context.Context, kubernetes.Settings) error {
+	return nil
+}
 
 func (c *cluster) Stop() {
 	c.account.mu.Lock()

@@ -40,4 +40,7 @@ func (p *plane) Client(string, []string) (dynamic.Interface, error) {
 	return p.client, nil
 }
 func (p *plane) SetMinor(context.Context, string) error { return nil }
-func (p *plane) Stop()                                  {}
+func (p *plane) Configure(context.Context, kubernetes.Settings) error {
+	return nil
+}
+func (p *plane) Stop() {}

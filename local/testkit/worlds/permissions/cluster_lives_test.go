@@ -43,6 +43,14 @@ var clusterLives = map[string]func(*life){
 	"a cluster that is protected": func(l *life) {
 		l.CreateCluster("")
 	},
+	"a control plane with settings, and a key for its logs that is removed": func(l *life) {
+		const settings = "settings: {eventTTL: 30m}"
+		l.CreateCluster("  controlPlane: {" + settings + ", logKeyARN: \"arn:aws:kms:" + harness.Region +
+			":444455556666:key/1234abcd-12ab-34cd-56ef-1234567890ab\"}\n" + lives.Unprotected)
+		l.RequirePhase(status.Ready)
+		l.ChangeSpec("  controlPlane: {" + settings + "}\n" + lives.Unprotected)
+		l.RequirePhase(status.Ready)
+	},
 	"a second cluster, under a default quota": func(l *life) {
 		require.True(l.T, l.Quotas.Unset(servicequotas.NATGateways))
 		l.CreateCluster("")
