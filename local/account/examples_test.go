@@ -43,6 +43,8 @@ Resources:
   A: {Type: "AWS::EC2::Subnet", Properties: {VpcId: !Ref Vpc, CidrBlock: 10.9.0.0/20, AvailabilityZone: us-east-1a}}
   B: {Type: "AWS::EC2::Subnet", Properties: {VpcId: !Ref Vpc, CidrBlock: 10.9.16.0/20, AvailabilityZone: us-east-1b}}
   C: {Type: "AWS::EC2::Subnet", Properties: {VpcId: !Ref Vpc, CidrBlock: 10.9.32.0/20, AvailabilityZone: us-east-1c}}
+  D: {Type: "AWS::EC2::Subnet", Properties: {VpcId: !Ref Vpc, CidrBlock: 10.9.48.0/20, AvailabilityZone: us-east-1a}}
+  Group: {Type: "AWS::EC2::SecurityGroup", Properties: {VpcId: !Ref Vpc, GroupDescription: of nodes}}
   Admins: {Type: "AWS::IAM::Role", Properties: {RoleName: platform-admins, AssumeRolePolicyDocument: {Version: "2012-10-17",
     Statement: [{Effect: Allow, Principal: {AWS: "ACCOUNT"}, Action: "sts:AssumeRole"}]}}}
   Developers: {Type: "AWS::IAM::Role", Properties: {RoleName: developers, Path: /teams/, AssumeRolePolicyDocument: {Version: "2012-10-17",
@@ -62,6 +64,8 @@ Resources:
 Outputs:
   Vpc: {Value: !Ref Vpc}
   Subnets: {Value: !Join [",", [!Ref A, !Ref B, !Ref C]]}
+  Other: {Value: !Ref D}
+  Group: {Value: !GetAtt Group.GroupId}
   Key: {Value: !GetAtt Key.Arn}
 `
 
@@ -107,6 +111,7 @@ func example(t *testing.T, name string, outputs map[string]string) object {
 		general := spec["pools"].([]any)[0].(object)
 		general["volumes"].([]any)[0].(object)["snapshotID"] = cloud.EC2.AddSnapshot(20, true)
 		general["imageID"] = "ami-00000000000013601"
+		delete(general, "securityGroups") // they belong to a VPC that exists before
 		general["rollAt"] = time.Now().Add(48 * time.Hour).UTC().Format(time.RFC3339)
 		general["drain"].(object)["loadBalancerWait"] = "1s"
 		upgrade := spec["upgrade"].(object)
@@ -114,6 +119,9 @@ func example(t *testing.T, name string, outputs map[string]string) object {
 	case "existing-network":
 		existing := spec["network"].(object)["existing"].(object)
 		existing["vpcID"], existing["subnets"] = outputs["Vpc"], strings.Split(outputs["Subnets"], ",")
+		pools := spec["pools"].([]any)
+		pools[0].(object)["securityGroups"] = []any{outputs["Group"]}
+		pools[1].(object)["subnets"] = []any{outputs["Other"]}
 	}
 	return example
 }
