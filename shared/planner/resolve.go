@@ -39,7 +39,7 @@ func (p *Planner) resolve(ctx context.Context, w *work, spec *api.Cluster) (api.
 	w.pin = effective.release.Metadata.Name + "@" + names.SHA256(w.release)
 	var errs api.Errors
 	if w.resolved, errs = upgrade.Effective(spec, old.release, next, d.Step); errs != nil {
-		return errs, nil
+		return errs, p.explainImages(ctx, w, spec, next, errs)
 	}
 	w.templates = upgrade.Templates(spec, next, d.Step, d.Keep, plan.TemplateVersions(w.deployed))
 	d.Keep.Apply(spec, w.resolved, d.Step, plan.KeptImages(w.deployed, w.resolved), plan.AddonVersions(w.deployed, w.resolved.Spec.Addons))

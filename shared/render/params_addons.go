@@ -66,7 +66,7 @@ func newAddonsParams(cell Cell, cluster *api.Cluster, description string, belong
 			if belongs(api.PodIdentityAgent) {
 				out.After = addonID(api.PodIdentityAgent)
 			}
-		case a.Name != "vpc-cni": // it runs in the host's network and can use the node's role
+		case a.Name != "vpc-cni" || a.PodIdentities != nil: // by default the CNI can use the node's role, in the host's network
 			return nil, errors.New("spec.addons: " + a.Name + " has its permission by pod identity: add " + api.PodIdentityAgent)
 		}
 		p.Addons = append(p.Addons, out)

@@ -208,6 +208,20 @@ func TestCNIRole(t *testing.T) {
 	}
 }
 
+func TestStatedCNIRoleNeedsTheAgent(t *testing.T) {
+	in := resolve(t, smallCluster())
+	in.Resolved.Spec.Addons = slices.DeleteFunc(in.Resolved.Spec.Addons, func(a api.Addon) bool {
+		return a.Name == api.PodIdentityAgent || a.Name == "aws-ebs-csi-driver"
+	})
+	for i := range in.Resolved.Spec.Addons {
+		if addon := &in.Resolved.Spec.Addons[i]; addon.Name == "vpc-cni" {
+			addon.PodIdentities = []api.AddonIdentity{{ServiceAccount: "aws-node", RoleARN: "arn:aws:iam::111122223333:role/cni"}}
+		}
+	}
+	_, err := Render(in)
+	require.EqualError(t, err, "spec.addons: vpc-cni has its permission by pod identity: add eks-pod-identity-agent")
+}
+
 func TestGroupTagLimit(t *testing.T) {
 	c := smallCluster()
 	c.Spec.Pools[0].Labels = map[string]string{strings.Repeat("x", 60) + ".example.com/" + strings.Repeat("y", 63): "too-long-a-key"}

@@ -1,6 +1,7 @@
 package upgrade_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -81,5 +82,40 @@ func TestRollbackOfNodesAfterTwoMinors(t *testing.T) {
 		l.SettleAll()
 		l.RequirePhase(status.Ready)
 		require.Equal(t, []string{"1.36"}, l.kubelets("a"))
+	})
+}
+
+// A pool of a kind that the deployed release has no image of comes after the upgrade to a release that has one. The refusal describes it.
+func TestPoolOfAnotherKind(t *testing.T) {
+	runWithFaults(t, func(l *life, _ *faults.Engine) {
+		l.CreateOldCluster("")
+		withImage := func(version, name string) string {
+			return strings.Replace(harness.ReleaseOf(version, name), "images: {", "images: {bottlerocket-amd64-fips: "+
+				ec2.ImageID(version, "bottlerocket-amd64-fips")+", ", 1)
+		}
+		l.Upload(names.ReleaseSpec("r1"), withImage("1.35", "r1"))
+		l.Upload(names.ReleaseSpec("r2"), withImage("1.36", "r2"))
+		const pool = "    - {name: b, image: {family: Bottlerocket, variant: FIPS}, instanceTypes: [m7i.large], minSize: 1, maxSize: 3}\n"
+		spec := func(release, pools string) {
+			l.Upload(names.ClusterSpec("demo"), strings.Replace(harness.Spec("demo", pools), "name: r1", "name: "+release, 1))
+			l.SettleAll()
+		}
+		const first = "First upload the spec with %s and without this pool or its new image, and upload that after the upgrade; or state imageID"
+		for release, message := range map[string]string{
+			"r1": "An edited release changes no cluster. " + fmt.Sprintf(first, "another release that has this image"),
+			"r2": "The release r2 has one, but its upgrade comes first. " + fmt.Sprintf(first, "the release r2"),
+		} {
+			spec(release, pool)
+			accepted := l.Status("demo").Condition(status.SpecAccepted)
+			require.Equal(t, status.ReasonSpecInvalid, accepted.Reason)
+			require.Contains(t, accepted.Message, "spec.pools[1].imageID: Required value: the release r1 is deployed, and has no image "+
+				"bottlerocket-amd64-fips. "+message)
+			require.NotContains(t, l.Stacks("demo"), names.PoolStack("b"))
+		}
+		spec("r2", "")
+		require.Equal(t, "Done r2", l.Status("demo").Upgrade.Phase+" "+l.Status("demo").Upgrade.To, l.Status("demo").Upgrade.Message)
+		spec("r2", pool)
+		l.RequirePhase(status.Ready)
+		require.Equal(t, ec2.ImageID("1.36", "bottlerocket-amd64-fips"), l.Stack("demo", names.PoolStack("b")).Outputs["ImageId"])
 	})
 }
