@@ -30,6 +30,11 @@ const (
 	logGroupPrefix = "arn:${AWS::Partition}:logs:${AWS::Region}:${AWS::AccountId}:log-group:"
 )
 
+// efsTagged selects requests that create an access point with the driver's tag, and no other.
+var efsTagged = map[string]map[string]any{
+	"Null": {"aws:RequestTag/" + efsTag: "false"}, "ForAllValues:StringEquals": {"aws:TagKeys": efsTag},
+}
+
 var boundaryGrants = []grant{
 	{
 		why: "The control plane (AmazonEKSClusterPolicy), nodes (AmazonEKSWorkerNodePolicy), the CNI (AmazonEKS_CNI_Policy) and the EBS driver " +
@@ -97,9 +102,17 @@ var boundaryGrants = []grant{
 		resources: []string{"*"},
 	},
 	{
-		actions:   []string{"elasticfilesystem:CreateAccessPoint", "elasticfilesystem:TagResource"},
+		actions:   []string{"elasticfilesystem:CreateAccessPoint"},
 		resources: []string{"*"},
-		when:      map[string]map[string]any{"Null": {"aws:RequestTag/" + efsTag: "false"}},
+		when:      efsTagged,
+	},
+	{
+		actions:   []string{"elasticfilesystem:TagResource"},
+		resources: []string{"*"},
+		when: map[string]map[string]any{
+			"Null": efsTagged["Null"], "ForAllValues:StringEquals": efsTagged["ForAllValues:StringEquals"],
+			"StringEquals": {"elasticfilesystem:CreateAction": "CreateAccessPoint"},
+		},
 	},
 	{
 		actions:   []string{"elasticfilesystem:DeleteAccessPoint"},

@@ -130,6 +130,20 @@ func TestBoundedRole(t *testing.T) {
 			"elasticfilesystem:CreateAccessPoint", "arn:aws:elasticfilesystem:eu-central-1:111122223333:file-system/fs-1",
 			map[string]string{"aws:RequestTag/efs.csi.aws.com/cluster": "true"}, true,
 		},
+		"tags one while it creates it": {
+			"elasticfilesystem:TagResource", "arn:aws:elasticfilesystem:eu-central-1:111122223333:access-point/fsap-1", map[string]string{
+				"aws:RequestTag/efs.csi.aws.com/cluster": "true", "aws:TagKeys": "efs.csi.aws.com/cluster",
+				"elasticfilesystem:CreateAction": "CreateAccessPoint",
+			}, true,
+		},
+		"tags none that exists": {
+			"elasticfilesystem:TagResource", "arn:aws:elasticfilesystem:eu-central-1:111122223333:file-system/fs-1",
+			map[string]string{"aws:RequestTag/efs.csi.aws.com/cluster": "true", "aws:TagKeys": "efs.csi.aws.com/cluster"}, false,
+		},
+		"gives it no other tag": {
+			"elasticfilesystem:CreateAccessPoint", "arn:aws:elasticfilesystem:eu-central-1:111122223333:file-system/fs-1",
+			map[string]string{"aws:RequestTag/efs.csi.aws.com/cluster": "true", "aws:TagKeys": "owner"}, false,
+		},
 		"deletes none of others": {
 			"elasticfilesystem:DeleteAccessPoint", "arn:aws:elasticfilesystem:eu-central-1:111122223333:access-point/fsap-1", nil, false,
 		},

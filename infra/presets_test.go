@@ -46,6 +46,9 @@ func TestPresets(t *testing.T) {
 				for _, action := range s.Action {
 					for _, resource := range resourcesOf(s.Resource, action) {
 						keys := keysOf(s.Condition)
+						for key, value := range narrowed(action, resource) {
+							keys[key] = value
+						}
 						if strings.HasPrefix(action, "autoscaling:") { // the tag of the group, which drover sets
 							keys["aws:ResourceTag/drover:cluster"] = "full"
 						}
@@ -57,20 +60,41 @@ func TestPresets(t *testing.T) {
 						}
 						require.NoError(t, err, "%s on %s with %v", action, resource, keys)
 						allowed++
-						// The security groups of nodes have no tag of the controller.
-						if strings.Contains(fmt.Sprint(keys), "full") && !strings.Contains(action, ":Describe") &&
-							!strings.HasSuffix(action, "SecurityGroupIngress") {
+						if strings.Contains(fmt.Sprint(keys), "full") && !strings.Contains(action, ":Describe") {
 							require.Error(t, other.Authorize(action, resource, keys), "another cluster may %s on %s", action, resource)
 							isolated++
 						}
 					}
 				}
 			}
+			for _, action := range untagged {
+				require.Error(t, caller.Authorize(action, resourcesOf("*", action)[0], nil), "%s on what belongs to another owner", action)
+			}
 			require.NotZero(t, allowed)
 			require.NotZero(t, denied)
 			require.NotZero(t, isolated)
 		})
 	}
+}
+
+// untagged are mutations for which the project's policy has no condition, and the preset has one.
+var untagged = []string{
+	"ec2:AuthorizeSecurityGroupIngress", "ec2:RevokeSecurityGroupIngress",
+	"elasticloadbalancing:CreateListener", "elasticloadbalancing:DeleteListener", "elasticloadbalancing:CreateRule",
+	"elasticloadbalancing:DeleteRule", "elasticloadbalancing:ModifyListener", "elasticloadbalancing:ModifyRule",
+	"elasticloadbalancing:SetRulePriorities", "elasticloadbalancing:AddListenerCertificates",
+	"elasticloadbalancing:RemoveListenerCertificates", "elasticloadbalancing:SetWebAcl",
+}
+
+// narrowed returns the tags of what the controller works on, where only the preset requires them.
+func narrowed(action, resource string) map[string]string {
+	switch {
+	case strings.HasSuffix(action, "SecurityGroupIngress"): // of nodes
+		return map[string]string{"aws:ResourceTag/kubernetes.io/cluster/drover-full": "owned"}
+	case slices.Contains(untagged, action), strings.HasSuffix(action, "Tags") && strings.Contains(resource, ":listener"):
+		return map[string]string{"aws:ResourceTag/elbv2.k8s.aws/cluster": "drover-full"}
+	}
+	return nil
 }
 
 // presetRole returns a caller with the rendered policy of a preset and the boundary. The policy is that of a cluster of another name if the

@@ -66,22 +66,31 @@ func loadBalancerPolicy(cell Cell, eksCluster string) object {
 			"ec2:DescribeInstances", "ec2:DescribeNetworkInterfaces", "ec2:DescribeTags", "ec2:DescribeIpamPools", "ec2:DescribeRouteTables",
 			"ec2:GetSecurityGroupsForVpc", "elasticloadbalancing:Describe*",
 		),
-		// The security groups of nodes are not the controller's, and it lets load balancers in.
-		allow("*", nil, "ec2:AuthorizeSecurityGroupIngress", "ec2:RevokeSecurityGroupIngress", "ec2:CreateSecurityGroup"),
+		allow("*", nil, "ec2:CreateSecurityGroup"),
+		// It lets load balancers in, at its own groups and at those of the nodes, which have a tag of EKS. IAM checks rules as separate
+		// resources. https://docs.aws.amazon.com/eks/latest/userguide/sec-group-reqs.html
+		allow(groups, owned, "ec2:AuthorizeSecurityGroupIngress", "ec2:RevokeSecurityGroupIngress"),
+		allow(groups, object{"StringEquals": object{"aws:ResourceTag/kubernetes.io/cluster/" + eksCluster: "owned"}},
+			"ec2:AuthorizeSecurityGroupIngress", "ec2:RevokeSecurityGroupIngress"),
+		allow(arn("ec2", "security-group-rule/*"), nil, "ec2:AuthorizeSecurityGroupIngress", "ec2:RevokeSecurityGroupIngress"),
 		allow(groups, object{"StringEquals": object{
 			"ec2:CreateAction": "CreateSecurityGroup", "aws:RequestTag/" + loadBalancerTag: eksCluster,
 		}}, "ec2:CreateTags"),
 		allow(groups, retagged, "ec2:CreateTags", "ec2:DeleteTags"),
 		allow(groups, owned, "ec2:DeleteSecurityGroup"),
 		allow("*", created, "elasticloadbalancing:CreateLoadBalancer", "elasticloadbalancing:CreateTargetGroup"),
-		allow("*", nil,
+		// The project's policy has no condition here. The controller tags listeners and rules like everything else.
+		allow("*", owned,
 			"elasticloadbalancing:CreateListener", "elasticloadbalancing:DeleteListener", "elasticloadbalancing:CreateRule",
 			"elasticloadbalancing:DeleteRule", "elasticloadbalancing:ModifyListener", "elasticloadbalancing:ModifyRule",
 			"elasticloadbalancing:SetRulePriorities", "elasticloadbalancing:AddListenerCertificates",
 			"elasticloadbalancing:RemoveListenerCertificates", "elasticloadbalancing:SetWebAcl",
 		),
 		allow(balancers, retagged, "elasticloadbalancing:AddTags", "elasticloadbalancing:RemoveTags"),
-		allow(listeners, nil, "elasticloadbalancing:AddTags", "elasticloadbalancing:RemoveTags"),
+		allow(listeners, retagged, "elasticloadbalancing:AddTags", "elasticloadbalancing:RemoveTags"),
+		allow(listeners, object{"StringEquals": object{
+			"elasticloadbalancing:CreateAction": []any{"CreateListener", "CreateRule"}, "aws:RequestTag/" + loadBalancerTag: eksCluster,
+		}}, "elasticloadbalancing:AddTags"),
 		allow(balancers, object{"StringEquals": object{
 			"elasticloadbalancing:CreateAction": []any{"CreateTargetGroup", "CreateLoadBalancer"}, "aws:RequestTag/" + loadBalancerTag: eksCluster,
 		}}, "elasticloadbalancing:AddTags"),
