@@ -84,7 +84,7 @@ func TestAdmitValidSpec(t *testing.T) {
 		for _, c := range f.status(t).Conditions {
 			conditions = append(conditions, c.Type+"="+c.Status+" "+c.Reason)
 		}
-		require.Equal(t, []string{"NetworkUsable=False PublicAddresses", "SpecAccepted=True Valid"}, conditions)
+		require.Equal(t, []string{"AccessGranted=False NoAccess", "NetworkUsable=False PublicAddresses", "SpecAccepted=True Valid"}, conditions)
 	})
 	t.Run("reports that a pause lets operations in flight finish", func(t *testing.T) {
 		f := newFixture()

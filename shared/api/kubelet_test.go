@@ -19,5 +19,5 @@ func TestWarningsOfKubelets(t *testing.T) {
 		"spec.pools[1].kubelet.quiteNew: " + noField + ": a kubelet ignores fields that it does not know",
 		"spec.pools[1].kubelet.seccompdefault: " + noField + `, did you mean "seccompDefault"?: a kubelet ignores fields that it does not know`,
 	}, warnings.Kubelet)
-	require.Equal(t, warnings.Kubelet, warnings.Lines())
+	require.Equal(t, append(warnings.Access, warnings.Kubelet...), warnings.Lines())
 }

@@ -29,7 +29,7 @@ func TestWarningsOfPublicRanges(t *testing.T) {
 			}, nil)
 			require.Empty(t, warnings.Addons)
 			if test.want == "" {
-				require.Empty(t, warnings.Lines())
+				require.Empty(t, warnings.Network)
 				return
 			}
 			require.Len(t, warnings.Network, 1)

@@ -11,6 +11,8 @@ import (
 
 // SpecWarnings are the warnings of a valid spec, one line each. The status has a condition for each field.
 type SpecWarnings struct {
+	// Access: no principal can use the API of Kubernetes.
+	Access []string
 	// Network: hosts that nodes and pods cannot reach.
 	Network []string
 	// Addons: add-ons whose pods no pool can run.
@@ -23,7 +25,7 @@ type SpecWarnings struct {
 
 // Lines returns all warnings, or nil.
 func (w SpecWarnings) Lines() []string {
-	return slices.Concat(w.Network, w.Addons, w.Isolation, w.Kubelet)
+	return slices.Concat(w.Access, w.Network, w.Addons, w.Isolation, w.Kubelet)
 }
 
 // Warnings returns the warnings of a valid cluster. The release adds its add-ons and their configuration. Without a release (nil), the
@@ -35,9 +37,20 @@ func Warnings(c *Cluster, r *Release) SpecWarnings {
 		defaults = r.Spec.Addons
 	}
 	return SpecWarnings{
+		Access:  withoutAccess(&c.Spec.ControlPlane),
 		Network: publicRanges(&c.Spec.Network), Addons: unschedulable(c.Spec.Pools, mergeAddons(defaults, c.Spec.Addons)),
 		Isolation: notIsolated(c.Spec.Pools), Kubelet: unknownKubeletFields(c.Spec.Pools),
 	}
+}
+
+// withoutAccess warns of a cluster that no user can use. drover's template takes the access of the cluster's creator away.
+// https://docs.aws.amazon.com/eks/latest/userguide/access-entries.html
+func withoutAccess(c *ControlPlane) []string {
+	if len(c.Access) > 0 {
+		return nil
+	}
+	return []string{"spec.controlPlane.access: it is empty, so no user can use the cluster with kubectl; add an entry with the " +
+		"principalARN of your role and the policy AmazonEKSClusterAdminPolicy"}
 }
 
 // notIsolated warns of pools whose pods reach the metadata service. A pod is one network hop further away than its node, so tokens that

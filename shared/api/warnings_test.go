@@ -15,7 +15,14 @@ func TestWarningsOfMetadata(t *testing.T) {
 	}}}, nil)
 	require.Equal(t, []string{"spec.pools[2].metadataHopLimit: 2 gives the pods of pool c the credentials of the node's role; remove " +
 		"the field, and give workloads roles of their own"}, warnings.Isolation)
-	require.Equal(t, warnings.Isolation, warnings.Lines())
+	require.Equal(t, append(warnings.Access, warnings.Isolation...), warnings.Lines())
+}
+
+func TestWarningOfNoAccess(t *testing.T) {
+	require.Equal(t, []string{"spec.controlPlane.access: it is empty, so no user can use the cluster with kubectl; add an entry with the " +
+		"principalARN of your role and the policy AmazonEKSClusterAdminPolicy"}, api.Warnings(&api.Cluster{}, nil).Access)
+	one := api.ControlPlane{Access: []api.AccessEntry{{PrincipalARN: "arn:aws:iam::111122223333:role/admin"}}}
+	require.Empty(t, api.Warnings(&api.Cluster{Spec: api.ClusterSpec{ControlPlane: one}}, nil).Access)
 }
 
 func TestWarnings(t *testing.T) {
@@ -125,6 +132,6 @@ func TestWarnings(t *testing.T) {
 			"which do not tolerate its taints (a has dedicated=batch:NoSchedule): " +
 			"they stay Pending, and drains of the nodes that they run on now cannot end; keep a pool without such a taint, or add tolerations to " +
 			"spec.addons[].configuration first"},
-			api.Warnings(&api.Cluster{Spec: api.ClusterSpec{Pools: []api.Pool{pool("a", batch)}}}, release).Lines())
+			api.Warnings(&api.Cluster{Spec: api.ClusterSpec{Pools: []api.Pool{pool("a", batch)}}}, release).Addons)
 	})
 }

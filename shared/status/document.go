@@ -148,6 +148,8 @@ const (
 	// AddonsDeployed: the add-ons that need nodes are deployed or being deployed. Only a cluster that once had no node for its add-ons has
 	// this condition.
 	AddonsDeployed = "AddonsDeployed"
+	// AccessGranted is False while the spec gives no principal access to the cluster. Absent otherwise.
+	AccessGranted = "AccessGranted"
 	// AddonsSchedulable is False while the spec has no pool on which an add-on's pods can run. Absent otherwise.
 	AddonsSchedulable = "AddonsSchedulable"
 	// NetworkUsable is False while the spec gives the VPC public addresses: nodes and pods cannot reach the hosts that have them. Absent
@@ -282,6 +284,7 @@ func (s *Status) Unset(kinds ...string) {
 
 // Warn records the warnings of an accepted spec, and removes those of an earlier one: see api.Warnings.
 func (s *Status) Warn(warnings api.SpecWarnings, now time.Time) {
+	s.warn(AccessGranted, ReasonNoAccess, warnings.Access, now)
 	s.warn(NetworkUsable, ReasonPublicAddresses, warnings.Network, now)
 	s.warn(AddonsSchedulable, ReasonNoPoolForAddons, warnings.Addons, now)
 	s.warn(PodsIsolated, ReasonPodsReachMetadata, warnings.Isolation, now)

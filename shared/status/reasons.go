@@ -35,6 +35,8 @@ const (
 	ReasonNoPoolForAddons = "NoPoolForAddons"
 	// ReasonPublicAddresses: a range of the VPC holds addresses of internet hosts.
 	ReasonPublicAddresses = "PublicAddresses"
+	// ReasonNoAccess: no principal can use the API of Kubernetes.
+	ReasonNoAccess = "NoAccess"
 	// ReasonPodsReachMetadata: a pool's pods reach the instance metadata service.
 	ReasonPodsReachMetadata = "PodsReachMetadata"
 	// ReasonUnknownKubeletField: a pool states a field of the kubelet that drover does not know.
@@ -78,6 +80,6 @@ func Reasons() []string {
 		ReasonUpgrading, ReasonUpgradeScheduled, ReasonUpgradeBlocked, ReasonUpgradeStopped, ReasonUpgradeMissed, ReasonDeletionProtected,
 		ReasonDeleting, ReasonDeleted, ReasonDrifted, ReasonNoNodes,
 		ReasonRollRefused, ReasonUpgradeRefused, ReasonNoPoolForAddons, ReasonPublicAddresses,
-		ReasonPodsReachMetadata, ReasonUnknownKubeletField, ReasonRelayOutdated,
+		ReasonNoAccess, ReasonPodsReachMetadata, ReasonUnknownKubeletField, ReasonRelayOutdated,
 	}
 }

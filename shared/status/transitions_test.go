@@ -66,10 +66,11 @@ func TestAcceptSpec(t *testing.T) {
 			Status{Phase: Ready},
 			func(s *Status) {
 				s.AcceptSpec(v2, api.SpecWarnings{
-					Network: []string{"a", "b"}, Addons: []string{"c"}, Isolation: []string{"d"}, Kubelet: []string{"e"},
+					Access: []string{"f"}, Network: []string{"a", "b"}, Addons: []string{"c"}, Isolation: []string{"d"}, Kubelet: []string{"e"},
 				}, false, noon)
 			},
 			Status{Phase: Pending, Message: "the spec was accepted", ObservedVersion: "v2", Conditions: conditions(
+				condition(AccessGranted, "False", ReasonNoAccess, "f"),
 				condition(AddonsSchedulable, "False", ReasonNoPoolForAddons, "c"),
 				condition(KubeletFieldsKnown, "False", ReasonUnknownKubeletField, "e"),
 				condition(NetworkUsable, "False", ReasonPublicAddresses, "a\nb"),

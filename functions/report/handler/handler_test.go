@@ -212,6 +212,7 @@ func TestReportOfADeletion(t *testing.T) {
 			require.Nil(t, s.DriftedAt)
 			require.Nil(t, s.Replaced)
 			require.Nil(t, s.Condition(status.InSync))
+			require.Nil(t, s.Condition(status.AccessGranted))
 			require.Nil(t, s.Condition(status.NetworkUsable))
 			require.Nil(t, s.Condition(status.PodsIsolated))
 			require.Nil(t, s.Condition(status.KubeletFieldsKnown))

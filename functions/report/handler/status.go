@@ -98,8 +98,8 @@ func (v *verdict) write(s *status.Status, now time.Time) {
 		v.Condition.Message = v.Message
 		s.Plan, s.Stacks, s.Nodes = nil, nil, nil
 		s.Upgrade, s.NextUpgrade, s.Upgrades, s.Replaced = nil, nil, nil, nil
-		s.Unset(status.InSync, status.AddonsDeployed, status.AddonsSchedulable, status.NetworkUsable, status.PodsIsolated,
-			status.KubeletFieldsKnown, status.RequestAccepted)
+		s.Unset(status.InSync, status.AddonsDeployed, status.AccessGranted, status.AddonsSchedulable, status.NetworkUsable,
+			status.PodsIsolated, status.KubeletFieldsKnown, status.RequestAccepted)
 		s.Drift, s.DriftedAt = nil, nil
 	}
 	v.Apply(s, now)
