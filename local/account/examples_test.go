@@ -51,7 +51,10 @@ Resources:
     Statement: [{Effect: Allow, Principal: {AWS: "ACCOUNT"}, Action: "sts:AssumeRole"}]}}}
   Key: {Type: "AWS::KMS::Key", Properties: {KeyPolicy: {Version: "2012-10-17", Statement: [
     {Effect: Allow, Principal: {AWS: "arn:aws:iam::ACCOUNT:root"}, Action: "kms:*", Resource: "*"},
-    {Effect: Allow, Principal: {AWS: "arn:aws:iam::ACCOUNT:role/CLOUDFORMATION"}, Action: "kms:CreateGrant", Resource: "*"}]}}}
+    {Effect: Allow, Principal: {AWS: "arn:aws:iam::ACCOUNT:role/CLOUDFORMATION"}, Action: "kms:CreateGrant", Resource: "*"},
+    {Effect: Allow, Principal: {Service: logs.us-east-1.amazonaws.com}, Action: "kms:GenerateDataKey*", Resource: "*",
+    Condition: {ArnEquals: {"kms:EncryptionContext:aws:logs:arn":
+    "arn:aws:logs:us-east-1:ACCOUNT:log-group:/aws/eks/drover-everything/cluster"}}}]}}}
   AccessRoles: {Type: "AWS::IAM::Policy", Properties: {PolicyName: accessRoles, Roles: [CLOUDFORMATION], PolicyDocument: {
     Version: "2012-10-17", Statement: [{Effect: Allow, Action: "iam:PassRole", Resource: [!GetAtt Admins.Arn, !GetAtt Developers.Arn],
     Condition: {StringEquals: {"iam:PassedToService": ec2.amazonaws.com}}}]}}}
@@ -105,7 +108,8 @@ func example(t *testing.T, name string, outputs map[string]string) object {
 	delete(spec, "kubernetesVersion")
 	switch name {
 	case "everything":
-		spec["controlPlane"].(object)["encryptionKeyARN"] = outputs["Key"]
+		controlPlane := spec["controlPlane"].(object)
+		controlPlane["encryptionKeyARN"], controlPlane["logKeyARN"] = outputs["Key"], outputs["Key"]
 		addons := spec["addons"].([]any)
 		addons[0].(object)["version"], addons[1].(object)["version"] = "v1.21.1-eksbuild.1", "v0.8.1-eksbuild.1"
 		general := spec["pools"].([]any)[0].(object)
