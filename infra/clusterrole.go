@@ -92,19 +92,20 @@ type network struct {
 var networkTable = []network{
 	{"vpc", "CreateVpc", []string{
 		"ModifyVpcAttribute", "AssociateVpcCidrBlock", "DisassociateVpcCidrBlock", "AttachInternetGateway", "DetachInternetGateway", "DeleteVpc",
-		"CreateSubnet", "CreateRouteTable", "CreateVpcEndpoint",
+		"CreateSubnet", "CreateRouteTable", "CreateVpcEndpoint", "CreateFlowLogs",
 	}},
 	{"subnet", "CreateSubnet", []string{
 		"ModifySubnetAttribute", "AssociateRouteTable", "DisassociateRouteTable", "ReplaceRouteTableAssociation", "DeleteSubnet",
 		"CreateNatGateway", "CreateVpcEndpoint", "ModifyVpcEndpoint",
 	}},
 	{"internet-gateway", "CreateInternetGateway", []string{"AttachInternetGateway", "DetachInternetGateway", "DeleteInternetGateway"}},
-	{"elastic-ip", "AllocateAddress", []string{"CreateNatGateway", "DisassociateAddress", "ReleaseAddress"}},
+	{"elastic-ip", "AllocateAddress", []string{"DisassociateAddress", "ReleaseAddress"}},
 	{"natgateway", "CreateNatGateway", []string{"DeleteNatGateway"}},
 	{"route-table", "CreateRouteTable", []string{
 		"CreateRoute", "ReplaceRoute", "DeleteRoute", "AssociateRouteTable", "DisassociateRouteTable", "ReplaceRouteTableAssociation",
 		"DeleteRouteTable", "CreateVpcEndpoint", "ModifyVpcEndpoint",
 	}},
+	{"vpc-flow-log", "CreateFlowLogs", []string{"DeleteFlowLogs"}},
 	{"vpc-endpoint", "CreateVpcEndpoint", []string{"ModifyVpcEndpoint", "DeleteVpcEndpoints"}},
 	{"security-group", "CreateSecurityGroup", []string{
 		"AuthorizeSecurityGroupIngress", "AuthorizeSecurityGroupEgress", "RevokeSecurityGroupEgress",
@@ -125,6 +126,15 @@ func networkGrants() []grant {
 		)
 	}
 	return append(out, grant{
+		why:       "A spec may name addresses of its owner for NAT gateways. They are not released, and have no tag of a cluster.",
+		actions:   ec2("CreateNatGateway"),
+		resources: []string{ec2ARN("elastic-ip")},
+	}, grant{
+		why: "The delivery of flow logs to a bucket supports no resource-level permissions: " +
+			"https://docs.aws.amazon.com/vpc/latest/userguide/flow-logs-s3-permissions.html",
+		actions:   []string{"logs:CreateLogDelivery", "logs:DeleteLogDelivery"},
+		resources: []string{"*"},
+	}, grant{
 		why: "IAM checks rules as separate resources, in addition to their group.",
 		actions: ec2("AuthorizeSecurityGroupIngress", "AuthorizeSecurityGroupEgress", "RevokeSecurityGroupIngress",
 			"RevokeSecurityGroupEgress"),
@@ -415,7 +425,8 @@ func serviceRoles() []string {
 // clusterReads are the reads of the handlers. The actions support no resource-level permissions, or the resource is not known in advance.
 var clusterReads = []grant{{
 	actions: append(ec2(
-		"DescribeAccountAttributes", "DescribeAddresses", "DescribeAddressesAttribute", "DescribeAvailabilityZones", "DescribeImages",
+		"DescribeAccountAttributes", "DescribeAddresses", "DescribeAddressesAttribute", "DescribeAvailabilityZones", "DescribeFlowLogs",
+		"DescribeImages",
 		"DescribeInstances", "DescribeInstanceTypes", "DescribeInternetGateways", "DescribeKeyPairs", "DescribeLaunchTemplates",
 		"DescribeLaunchTemplateVersions", "DescribeNatGateways", "DescribeNetworkAcls", "DescribeNetworkInterfaces", "DescribePrefixLists",
 		"DescribeRouteTables", "DescribeSecurityGroupRules", "DescribeSecurityGroups", "DescribeSubnets", "DescribeTags",

@@ -134,14 +134,14 @@ var functionGrants = map[string][]grant{
 		describeEKS,
 		findRelays,
 		{
-			why: "Whether the account has room for a new cluster, and images, subnets and security groups fit their pools. These actions support " +
-				"no resource-level permissions.",
+			why: "Whether the account has room for a new cluster, and images, networks, subnets and security groups can be used. These actions " +
+				"support no resource-level permissions.",
 			actions: []string{
 				"servicequotas:GetServiceQuota", "servicequotas:GetAWSDefaultServiceQuota", "eks:ListClusters",
 				"ec2:DescribeVpcs", "ec2:DescribeInternetGateways", "ec2:DescribeAddresses", "ec2:DescribeNatGateways", "ec2:DescribeSubnets",
 				"ec2:DescribeSecurityGroups", "ec2:DescribeInstances", "ec2:DescribeInstanceTypes", "ec2:DescribeAvailabilityZones",
 				"iam:GetAccountSummary", "iam:ListOpenIDConnectProviders", "lambda:GetAccountSettings", "eks:DescribeAddonVersions",
-				"ec2:DescribeImages",
+				"ec2:DescribeImages", "ec2:DescribeVpcEndpointServices",
 			},
 			resources: []string{"*"},
 		},

@@ -108,8 +108,11 @@ func example(t *testing.T, name string, outputs map[string]string) object {
 	delete(spec, "kubernetesVersion")
 	switch name {
 	case "everything":
-		controlPlane := spec["controlPlane"].(object)
+		controlPlane, network := spec["controlPlane"].(object), spec["network"].(object)
 		controlPlane["encryptionKeyARN"], controlPlane["logKeyARN"] = outputs["Key"], outputs["Key"]
+		for zone := range network["natAddresses"].(object) {
+			network["natAddresses"].(object)[zone] = cloud.EC2.AddAddress()
+		}
 		addons := spec["addons"].([]any)
 		addons[0].(object)["version"], addons[1].(object)["version"] = "v1.21.1-eksbuild.1", "v0.8.1-eksbuild.1"
 		general := spec["pools"].([]any)[0].(object)

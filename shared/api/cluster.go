@@ -107,9 +107,36 @@ type Network struct {
 	// NATGateways says how private nodes reach the internet: a gateway in each zone, a single one that all zones share, or
 	// none, with endpoints of the AWS services that nodes need in the VPC. Not with existing.
 	NATGateways NATGateways `json:"natGateways,omitempty" rule:"default=PerZone;enum=PerZone,Single,None"`
+	// NATAddresses are Elastic IP addresses of yours for the NAT gateways, by zone: one for each gateway, by allocation id. With Single, the
+	// gateway is in the first zone. drover does not release them. The address of a gateway cannot change while it exists.
+	NATAddresses map[string]string `json:"natAddresses,omitempty" rule:"keys=zone;format=allocation-id"`
+	// Endpoints are AWS services that the VPC reaches without NAT, by the end of their name, such as ssm: an interface endpoint in each zone,
+	// at a price for each hour. With natGateways: None, they are in addition to those that nodes need.
+	Endpoints []string `json:"endpoints,omitempty" rule:"format=endpoint-service;unique;maxItems=40"`
+	// FlowLogs writes the traffic of the VPC to a bucket. Default: none.
+	FlowLogs *FlowLogs `json:"flowLogs,omitempty"`
 	// Existing uses an existing VPC that no other cluster's stacks created. drover does not change it.
 	Existing *ExistingNetwork `json:"existing,omitempty"`
 }
+
+// FlowLogs writes the traffic of a VPC to a bucket. If the policy of the bucket does not allow the delivery, AWS refuses it.
+// https://docs.aws.amazon.com/vpc/latest/userguide/flow-logs-s3-permissions.html
+type FlowLogs struct {
+	// To is the ARN of a bucket, or of a folder in it, such as arn:aws:s3:::flow-logs/prod.
+	To string `json:"to" rule:"format=bucket-arn"`
+	// Traffic to write: what security groups and network ACLs accept, reject, or both.
+	Traffic Traffic `json:"traffic,omitempty" rule:"default=ALL;enum=ALL,ACCEPT,REJECT"`
+}
+
+// Traffic is which traffic flow logs have.
+type Traffic string
+
+// The values of Traffic.
+const (
+	TrafficAll    Traffic = "ALL"
+	TrafficAccept Traffic = "ACCEPT"
+	TrafficReject Traffic = "REJECT"
+)
 
 // NATGateways says how private nodes reach the internet.
 type NATGateways string

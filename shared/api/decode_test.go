@@ -88,12 +88,13 @@ func TestDecodeRejectsFields(t *testing.T) {
 		"a field that would write over a terminal": {
 			pairs{"zones:", "\"\\e[2J\\u202ecolor\\n\": red\n    zones:"},
 			[]string{`f.yaml:10: spec.network.\x1b[2J\u202ecolor\n: Forbidden: unknown field: the fields here are cidr, secondaryCIDRs, ` +
-				`zones, natGateways, existing`},
+				`zones, natGateways, natAddresses, endpoints, flowLogs, existing`},
 		},
 		"unknown fields, with what was probably meant": {
 			pairs{"minSize: 1", "minsize: 1", "zones:", "color: red\n    zones:"},
 			[]string{
-				`f.yaml:10: spec.network.color: Forbidden: unknown field: the fields here are cidr, secondaryCIDRs, zones, natGateways, existing`,
+				`f.yaml:10: spec.network.color: Forbidden: unknown field: the fields here are cidr, secondaryCIDRs, zones, natGateways, ` +
+					`natAddresses, endpoints, flowLogs, existing`,
 				`f.yaml:14: spec.pools[0].minSize: Required value`,
 				`f.yaml:16: spec.pools[0].minsize: Forbidden: unknown field, did you mean "minSize"?`,
 			},

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -78,6 +79,13 @@ var formats = index(
 	// https://docs.aws.amazon.com/eks/latest/userguide/network-reqs.html
 	Format{Name: "zone", Pattern: `^[a-z]{2,4}(-[a-z]+)+-[0-9]{1,2}[a-f]$`, Means: `an availability zone, such as "us-east-1a"`},
 	Format{Name: "vpc-id", Pattern: `^vpc-([0-9a-f]{8}|[0-9a-f]{17})$`, Means: `a VPC id, such as "vpc-0123456789abcdef0"`},
+	Format{Name: "allocation-id", Pattern: `^eipalloc-([0-9a-f]{8}|[0-9a-f]{17})$`,
+		Means: `the allocation id of an Elastic IP address, such as "eipalloc-0123456789abcdef0"`},
+	Format{Name: "endpoint-service", Pattern: `^[a-z0-9]+([.-][a-z0-9]+)*$`, MaxLength: 64,
+		Means: `an AWS service as in the name of its VPC endpoint, such as "ssm" or "ecr.api"`},
+	// https://docs.aws.amazon.com/vpc/latest/userguide/flow-logs-s3-create-flow-log.html
+	Format{Name: "bucket-arn", Pattern: `^arn:aws(-[a-z]+)*:s3:::[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9!_.*'()-]+)*/?$`, MaxLength: 512,
+		Means: `the ARN of a bucket or of a folder in it, such as "arn:aws:s3:::flow-logs/prod"`, check: noReservedFolder},
 	Format{Name: "subnet-id", Pattern: `^subnet-([0-9a-f]{8}|[0-9a-f]{17})$`, Means: `a subnet id, such as "subnet-0123456789abcdef0"`},
 	Format{Name: "ami-id", Pattern: `^ami-([0-9a-f]{8}|[0-9a-f]{17})$`, Means: `an AMI id, such as "ami-0123456789abcdef0"`},
 	Format{
@@ -191,6 +199,15 @@ func unambiguousCluster(name string) []string {
 func noChannels(name string) []string {
 	if name == ChannelsName {
 		return []string{"is not a release: releases/" + ChannelsName + ".yaml names the release of each channel"}
+	}
+	return nil
+}
+
+// noReservedFolder rejects the name of the folder that AWS itself makes.
+// https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_CreateFlowLogs.html (LogDestination)
+func noReservedFolder(arn string) []string {
+	if slices.Contains(strings.Split(arn, "/"), "AWSLogs") {
+		return []string{`must not have the folder "AWSLogs", which AWS adds`}
 	}
 	return nil
 }

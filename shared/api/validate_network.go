@@ -34,6 +34,7 @@ func validateNetwork(path *field.Path, s *ClusterSpec) (errs field.ErrorList) {
 	if n.Existing != nil {
 		for name, given := range map[string]bool{
 			"cidr": n.CIDR != "", "secondaryCIDRs": len(n.SecondaryCIDRs) > 0, "zones": len(n.Zones) > 0, "natGateways": n.NATGateways != "",
+			"natAddresses": n.NATAddresses != nil, "endpoints": len(n.Endpoints) > 0, "flowLogs": n.FlowLogs != nil,
 		} {
 			if given {
 				errs = append(errs, field.Forbidden(path.Child(name), "drover does not change an existing network: "+
@@ -49,6 +50,10 @@ func validateNetwork(path *field.Path, s *ClusterSpec) (errs field.ErrorList) {
 		errs = append(errs, field.Required(path.Child("zones"), "unless existing is given"))
 	}
 	errs = append(errs, validateZones(path.Child("zones"), n)...)
+	errs = append(errs, validateNATAddresses(path.Child("natAddresses"), n)...)
+	if i := slices.Index(n.Endpoints, "s3"); i >= 0 {
+		errs = append(errs, field.Invalid(path.Child("endpoints").Index(i), "s3", "the network has a gateway endpoint of S3: remove it"))
+	}
 	return append(errs, validateRanges(path, n)...)
 }
 
@@ -66,6 +71,43 @@ func validateZones(path *field.Path, n *Network) (errs field.ErrorList) {
 		if vpc.IsValid() && vpc.Bits() == smallestVPC && zone[len(zone)-1] > 'd' {
 			errs = append(errs, field.Invalid(path.Index(i), zone, fmt.Sprintf("a VPC of /%d has room for zones a to d: use a larger cidr",
 				smallestVPC)))
+		}
+	}
+	return errs
+}
+
+// GatewayZones returns the zones that have a NAT gateway.
+func (n *Network) GatewayZones() []string {
+	switch {
+	case n.NATGateways == NATNone:
+		return nil
+	case n.NATGateways == NATSingle && len(n.Zones) > 0:
+		return n.Zones[:1]
+	}
+	return n.Zones
+}
+
+// validateNATAddresses checks that each NAT gateway has an address of its own, if one has.
+func validateNATAddresses(path *field.Path, n *Network) (errs field.ErrorList) {
+	if n.NATAddresses == nil {
+		return nil
+	}
+	zones := n.GatewayZones()
+	holders := map[string]string{}
+	for _, zone := range sortedKeys(n.NATAddresses) {
+		address := n.NATAddresses[zone]
+		if !slices.Contains(zones, zone) {
+			errs = append(errs, field.Invalid(path.Key(zone), address, "the network has no NAT gateway in this zone: remove it, or see zones and "+
+				"natGateways"))
+		}
+		if holder, taken := holders[address]; taken {
+			errs = append(errs, field.Invalid(path.Key(zone), address, "is the address of zone "+holder+" too: each gateway needs its own"))
+		}
+		holders[address] = zone
+	}
+	for _, zone := range zones {
+		if n.NATAddresses[zone] == "" && len(formats["zone"].Wrong(zone)) == 0 {
+			errs = append(errs, field.Required(path.Key(zone), "state an address for each NAT gateway, or none"))
 		}
 	}
 	return errs

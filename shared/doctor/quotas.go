@@ -104,7 +104,9 @@ func networkNeeds(n api.Network) map[Quota]int {
 	case api.NATSingle:
 		zones = zones[:1]
 	}
-	needs[Addresses] = len(zones)
+	if made := len(zones) - len(n.NATAddresses); made > 0 {
+		needs[Addresses] = made
+	}
 	for _, zone := range zones {
 		needs[NATGatewaysIn(zone)] = 1
 	}

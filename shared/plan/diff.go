@@ -72,6 +72,7 @@ func part(stack string, c *api.Cluster) map[string]string {
 					add("spec.network.cidr", c.Spec.Network.CIDR)
 					add("spec.network.secondaryCIDRs", c.Spec.Network.SecondaryCIDRs)
 					add("spec.network.natGateways", c.Spec.Network.NATGateways)
+					add("spec.network.endpoints", c.Spec.Network.Endpoints)
 				}
 			}
 		}
@@ -144,6 +145,21 @@ func refusedReasons(stack string, old, now *api.Cluster) []status.Reason {
 					Field: "spec.network.zones", Old: zone, New: "(removing a zone deletes its subnets: create a new cluster)",
 				})
 			}
+		}
+		refusals = append(refusals, changedAddresses(&old.Spec.Network, &now.Spec.Network)...)
+	}
+	return refusals
+}
+
+// changedAddresses returns the NAT gateways that would be replaced, and their addresses with them.
+func changedAddresses(old, now *api.Network) (refusals []status.Reason) {
+	for _, zone := range now.GatewayZones() {
+		before, after := old.NATAddresses[zone], now.NATAddresses[zone]
+		if before != after && slices.Contains(old.GatewayZones(), zone) {
+			refusals = append(refusals, status.Reason{
+				Field: "spec.network.natAddresses." + zone, Old: before,
+				New: strings.TrimSpace(after + " (the NAT gateway would be replaced, and its address would change: keep it, or create a new cluster)"),
+			})
 		}
 	}
 	return refusals

@@ -80,9 +80,11 @@ type Capacity interface {
 	SecurityGroups(ctx context.Context, ids []string) (map[string]preflight.SecurityGroup, error)
 }
 
-// Networks reads zones: a subset of ec2.Networks.
+// Networks reads zones, services and addresses: a subset of ec2.Networks.
 type Networks interface {
 	Zones(ctx context.Context) (map[string]string, error)
+	EndpointServices(ctx context.Context, services []string) (map[string]preflight.EndpointService, error)
+	ElasticAddresses(ctx context.Context, allocations []string) (map[string]bool, error)
 }
 
 // Planner plans clusters.
@@ -98,7 +100,7 @@ type Planner struct {
 	Images Images
 	// Capacity is asked before a pool gets subnets or security groups. It is nil in previews.
 	Capacity Capacity
-	// Networks is asked before a network gets a zone. It is nil in previews.
+	// Networks is asked before a network gets a zone, an endpoint or an address. It is nil in previews.
 	Networks Networks
 	Cell     render.Cell
 	// Settings are what the cell allows. They are nil in previews of the command line, which do not know them.
@@ -176,6 +178,9 @@ func (p *Planner) Plan(ctx context.Context, in Request) (o Outcome, err error) {
 		return o, err
 	}
 	if err = p.checkZones(ctx, &o); err != nil {
+		return o, err
+	}
+	if err = p.checkNetworkServices(ctx, &o); err != nil {
 		return o, err
 	}
 	if err = p.examineAccount(ctx, &o); err != nil {

@@ -10,20 +10,33 @@ import (
 	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
+	"github.com/drover-run/drover/shared/preflight"
 	"github.com/drover-run/drover/shared/stack"
 	"github.com/drover-run/drover/shared/status"
 )
 
 // region is a fake of EC2 that counts calls.
 type region struct {
-	zones map[string]string
-	err   error
-	calls int
+	zones    map[string]string
+	services map[string]preflight.EndpointService
+	free     map[string]bool
+	err      error
+	calls    int
 }
 
 func (r *region) Zones(context.Context) (map[string]string, error) {
 	r.calls++
 	return r.zones, r.err
+}
+
+func (r *region) EndpointServices(context.Context, []string) (map[string]preflight.EndpointService, error) {
+	r.calls++
+	return r.services, r.err
+}
+
+func (r *region) ElasticAddresses(context.Context, []string) (map[string]bool, error) {
+	r.calls++
+	return r.free, r.err
 }
 
 func TestZonesOfNetworks(t *testing.T) {

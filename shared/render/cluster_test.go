@@ -63,6 +63,11 @@ func fullCluster() *api.Cluster {
 			Network: api.Network{
 				CIDR: "10.0.0.0/16", SecondaryCIDRs: []string{"100.64.0.0/16", "100.65.0.0/20"},
 				Zones: []string{"eu-central-1a", "eu-central-1b", "eu-central-1c"}, NATGateways: api.NATPerZone,
+				Endpoints: []string{"ssm", "ecr.api"}, FlowLogs: &api.FlowLogs{To: "arn:aws:s3:::flow-logs/full", Traffic: api.TrafficReject},
+				NATAddresses: map[string]string{
+					"eu-central-1a": "eipalloc-0123456789abcdef0", "eu-central-1b": "eipalloc-0123456789abcdef1",
+					"eu-central-1c": "eipalloc-0123456789abcdef2",
+				},
 			},
 			ControlPlane: api.ControlPlane{
 				Endpoint:         api.Endpoint{Public: &on, PublicCIDRs: []string{"192.0.2.0/24", "198.51.100.7/32"}, Private: &on},

@@ -27,10 +27,12 @@ var changes = []struct {
 	}},
 	{`^(apiVersion|kind|metadata\..*|spec\.release\.name|spec\.paused|spec\.fleet\..*|spec\.upgrade\..*|spec\.poolDefaults)$`, nil},
 	{`^spec\.kubernetesVersion$`, []string{names.ControlPlane}},
+	// Each gateway of the full cluster has an address.
+	{`^spec\.network\.(natAddresses\(key\)|zones\[2\]|natGateways)$`, []string{"refused"}},
 	// The first two zones are those of a pool.
 	{`^spec\.network\.zones\[[01]\]$`, []string{"refused"}},
 	// Nodes with a proxy reach the ranges of the network without it.
-	{`^spec\.network\.(cidr|secondaryCIDRs\[\d\])$`, []string{names.Network, "pool-workers"}},
+	{`^spec\.network\.(cidr|secondaryCIDRs\[\d\]|endpoints\[\d\])$`, []string{names.Network, "pool-workers"}},
 	{`^spec\.network\.`, []string{names.Network}},
 	{`^spec\.controlPlane\.serviceCIDR$`, []string{names.ControlPlane, "pool-workers", "pool-batch"}},
 	{`^spec\.controlPlane\.zonalShift$`, []string{names.ControlPlane, "pool-workers", "pool-batch"}},

@@ -5,6 +5,7 @@ package render
 import (
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -21,9 +22,16 @@ type networkParams struct {
 	Secondary []secondaryRange
 	Zones     []zone
 	S3Service string
-	// Endpoints of AWS services in the VPC, if there is no NAT gateway.
+	// Endpoints of AWS services in the VPC.
 	Endpoints []endpoint
+	// FlowLogs is nil if there are none.
+	FlowLogs *flowLogs
+	// NATAddresses are allocation ids of the user, separated by commas. drover creates the addresses of the other gateways.
+	NATAddresses string
 }
+
+// flowLogs are flow logs of the VPC.
+type flowLogs struct{ To, Traffic string }
 
 // secondaryRange is a further range of the VPC. Its id is derived from the range, so that the order in the spec does not matter.
 type secondaryRange struct{ ID, CIDR string }
@@ -36,7 +44,9 @@ type zone struct {
 	// Gateway reports whether the zone has a NAT gateway. GatewayOf is the zone whose gateway its nodes use, or "".
 	Gateway   bool
 	GatewayOf string
-	Pods      []podSubnet
+	// Address is the allocation id of the gateway's address, if it is the user's.
+	Address string
+	Pods    []podSubnet
 }
 
 // podSubnet is a zone's part of a secondary range. Its id is the range's.
@@ -115,21 +125,59 @@ func newNetworkParams(cell Cell, cluster *api.Cluster) (*networkParams, error) {
 		default:
 			return nil, fmt.Errorf("spec.network.natGateways: %q is not one of PerZone, Single, None", spec.NATGateways)
 		}
+		if z.Gateway {
+			z.Address = spec.NATAddresses[zoneName]
+		}
 		p.Zones = append(p.Zones, z)
 	}
 	if len(p.Zones) == 0 {
 		return nil, fmt.Errorf("spec.network.zones: none given")
 	}
-	if spec.NATGateways == api.NATNone {
-		for _, e := range endpoints {
-			vendor := "com.amazonaws."
-			if cell.Partition == "aws-cn" && slices.Contains(chinese, e.Service) {
-				vendor = "cn.com.amazonaws."
-			}
-			p.Endpoints = append(p.Endpoints, endpoint{ID: e.ID, Service: vendor + cell.Region + "." + e.Service})
-		}
+	for _, e := range endpointsOf(&spec) {
+		p.Endpoints = append(p.Endpoints, endpoint{ID: e.ID, Service: EndpointService(cell, e.Service)})
 	}
+	if logs := spec.FlowLogs; logs != nil {
+		p.FlowLogs = &flowLogs{To: logs.To, Traffic: string(logs.Traffic)}
+	}
+	var addresses []string
+	for _, zone := range slices.Sorted(maps.Keys(spec.NATAddresses)) {
+		if !slices.Contains(spec.GatewayZones(), zone) {
+			return nil, fmt.Errorf("spec.network.natAddresses: %q is no zone with a NAT gateway", zone)
+		}
+		addresses = append(addresses, spec.NATAddresses[zone])
+	}
+	p.NATAddresses = strings.Join(addresses, ",")
 	return p, nil
+}
+
+// NATAddresses is the output of the network's stack with the allocation ids of the user, separated by commas.
+const NATAddresses = "NatAddresses"
+
+// EndpointService returns the full name of a service for endpoints.
+func EndpointService(cell Cell, service string) string {
+	vendor := "com.amazonaws."
+	if cell.Partition == "aws-cn" && slices.Contains(chinese, service) {
+		vendor = "cn.com.amazonaws."
+	}
+	return vendor + cell.Region + "." + service
+}
+
+// endpointsOf returns the interface endpoints of a network: those that nodes need without NAT, and then those of the spec.
+func endpointsOf(n *api.Network) (list []endpoint) {
+	if n.NATGateways == api.NATNone {
+		list = slices.Clone(endpoints)
+	}
+	for _, service := range n.Endpoints {
+		if slices.ContainsFunc(list, func(e endpoint) bool { return e.Service == service }) {
+			continue
+		}
+		e := endpoint{"Service" + digest(service), service}
+		if i := slices.IndexFunc(endpoints, func(e endpoint) bool { return e.Service == service }); i >= 0 {
+			e = endpoints[i]
+		}
+		list = append(list, e)
+	}
+	return list
 }
 
 // zones is how many zones a VPC has room for: a to f, the most in any AWS region.

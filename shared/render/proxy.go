@@ -39,10 +39,7 @@ func directHosts(cell Cell, cluster *api.Cluster) []string {
 	direct = append(append(direct, spec.Network.CIDR), spec.Network.SecondaryCIDRs...)
 	regional := "." + cell.Region + "." + suffix
 	direct = append(direct, "s3"+regional, ".s3"+regional) // every network has a gateway endpoint of S3
-	if spec.Network.NATGateways != api.NATNone {
-		return direct
-	}
-	for _, e := range endpoints {
+	for _, e := range endpointsOf(&spec.Network) {
 		switch e.Service {
 		case "ecr.api":
 			direct = append(direct, "api.ecr"+regional)

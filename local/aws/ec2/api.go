@@ -33,6 +33,7 @@ func (s *Service) Wire() *wire.Service {
 		"CreateTags":                     s.apiCreateTags,
 		"DeleteTags":                     s.apiDeleteTags,
 		"DescribeTags":                   s.describeTags,
+		"DescribeVpcEndpointServices":    s.describeEndpointServices,
 	}
 	maps.Copy(operations, s.networkOperations())
 	return &wire.Service{Name: "ec2", Protocol: wire.EC2Query, Version: "2016-11-15", Operations: operations}

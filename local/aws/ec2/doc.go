@@ -9,6 +9,7 @@
 //     have the type lambda and no tags.
 //   - Launch templates with versions, instances with their disks, and tags on all resources. Disks may begin with a snapshot, which only
 //     AddSnapshot creates.
+//   - Flow logs of VPCs to S3, without effect.
 //   - Describe calls with filters and pages.
 //   - IAM on every action with resource ARNs and the condition keys aws:RequestTag, aws:ResourceTag, aws:TagKeys and the common
 //     ones of ec2:.

@@ -154,6 +154,7 @@ func (s *Service) Resources() map[string]resource.Provider {
 		"AWS::EC2::SecurityGroup":               s.securityGroupProvider(),
 		"AWS::EC2::SecurityGroupIngress":        s.ruleProvider(false),
 		"AWS::EC2::SecurityGroupEgress":         s.ruleProvider(true),
+		"AWS::EC2::FlowLog":                     s.flowLogProvider(),
 		"AWS::EC2::LaunchTemplate":              s.launchTemplateProvider(),
 	}
 }

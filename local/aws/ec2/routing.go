@@ -122,6 +122,13 @@ type address struct {
 	holder string
 }
 
+// AddAddress allocates an address that no stack owns.
+func (s *Service) AddAddress() (allocation string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.addAddress(nil).id
+}
+
 func (s *Service) allocateAddress(caller iam.Caller, domain string, tags map[string]string) (*address, error) {
 	if err := s.allowMaking(caller, "AllocateAddress", "elastic-ip", tags); err != nil {
 		return nil, err
@@ -137,6 +144,10 @@ func (s *Service) allocateAddress(caller iam.Caller, domain string, tags map[str
 	if isReached(s.config.Quotas.Addresses, len(s.addresses.order)) {
 		return nil, fail("AddressLimitExceeded", "The maximum number of addresses has been reached.")
 	}
+	return s.addAddress(tags), nil
+}
+
+func (s *Service) addAddress(tags map[string]string) *address {
 	a := &address{object: s.newObject("elastic-ip", "eipalloc", tags)}
 	// TEST-NET-2, https://www.rfc-editor.org/rfc/rfc5737: never a real host. The counter makes the address sufficiently unique.
 	a.public = netip.AddrFrom4([4]byte{198, 51, 100, byte(s.counter)})
@@ -145,7 +156,7 @@ func (s *Service) allocateAddress(caller iam.Caller, domain string, tags map[str
 	}
 	s.addresses.put(a.id, a)
 	s.changes.Announce()
-	return a, nil
+	return a
 }
 
 func (s *Service) addressTaken(public netip.Addr) bool {

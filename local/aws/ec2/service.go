@@ -133,6 +133,7 @@ type Service struct {
 	instances  table[*instance]
 	volumes    table[*volume]
 	snapshots  table[*snapshot]
+	flowLogs   table[*flowLog]
 	// tokens are the results of calls with a client token, by action and token.
 	tokens map[string]string
 }

@@ -37,6 +37,7 @@ func (s *Service) find(id string) (*object, error) {
 		func() (*object, bool) { return baseOf(&s.templates, id) },
 		func() (*object, bool) { return baseOf(&s.instances, id) },
 		func() (*object, bool) { return baseOf(&s.volumes, id) },
+		func() (*object, bool) { return baseOf(&s.flowLogs, id) },
 	} {
 		if o, ok := found(); ok {
 			return o, nil

@@ -24,6 +24,7 @@ type Networks struct {
 	describeSubnets     operation[ec2.DescribeSubnetsInput, ec2.DescribeSubnetsOutput]
 	describeVPCs        operation[ec2.DescribeVpcsInput, ec2.DescribeVpcsOutput]
 	describeZones       operation[ec2.DescribeAvailabilityZonesInput, ec2.DescribeAvailabilityZonesOutput]
+	describeServices    operation[ec2.DescribeVpcEndpointServicesInput, ec2.DescribeVpcEndpointServicesOutput]
 	account             string
 }
 
@@ -32,7 +33,8 @@ func NewNetworks(config aws.Config, account string) *Networks {
 	client := ec2.NewFromConfig(call.Once(config))
 	return &Networks{
 		client.DescribeAddresses, client.DescribeInternetGateways, client.DescribeNatGateways, client.DescribeRouteTables,
-		client.DescribeSubnets, client.DescribeVpcs, client.DescribeAvailabilityZones, account,
+		client.DescribeSubnets, client.DescribeVpcs, client.DescribeAvailabilityZones,
+		client.DescribeVpcEndpointServices, account,
 	}
 }
 

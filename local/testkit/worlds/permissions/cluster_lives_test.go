@@ -51,6 +51,20 @@ var clusterLives = map[string]func(*life){
 		l.ChangeSpec("  controlPlane: {" + settings + "}\n" + lives.Unprotected)
 		l.RequirePhase(status.Ready)
 	},
+	"a network with endpoints, flow logs and addresses of the user": func(l *life) {
+		const network = "    natGateways: Single\n"
+		more := "    endpoints: [ssm]\n    flowLogs: {to: \"arn:aws:s3:::logs\"}\n    natAddresses: {" + harness.Region + "a: " +
+			l.EC2.AddAddress() + "}\n"
+		l.Upload(names.ReleaseSpec("r1"), harness.Release())
+		for _, tags := range []string{"", "  tags: {team: a}\n", ""} {
+			l.Upload(names.ClusterSpec("demo"), strings.Replace(harness.Spec("demo", lives.Unprotected+tags), network, network+more, 1))
+			l.SettleAll()
+			l.RequirePhase(status.Ready)
+		}
+		l.Remove(names.ClusterSpec("demo"), "")
+		l.SettleAll()
+		l.RequirePhase(status.Deleted)
+	},
 	"a second cluster, under a default quota": func(l *life) {
 		require.True(l.T, l.Quotas.Unset(servicequotas.NATGateways))
 		l.CreateCluster("")
