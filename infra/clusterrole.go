@@ -253,9 +253,15 @@ var eksGrants = []grant{
 		actions: []string{
 			"eks:CreateCluster", "eks:UpdateClusterConfig", "eks:UpdateClusterVersion", "eks:DeleteCluster",
 			"eks:CreateAccessEntry", "eks:CreateAddon", "eks:CreatePodIdentityAssociation", "eks:TagResource", "eks:UntagResource",
-			"eks:DescribeCluster", "eks:DescribeUpdate",
+			"eks:DescribeCluster", "eks:DescribeUpdate", "eks:AssociateIdentityProviderConfig",
 		},
 		resources: []string{eksClustersARN},
+	},
+	{
+		actions: []string{
+			"eks:DescribeIdentityProviderConfig", "eks:DisassociateIdentityProviderConfig", "eks:TagResource", "eks:UntagResource",
+		},
+		resources: []string{eksARN("identityproviderconfig")},
 	},
 	{
 		actions: []string{

@@ -110,6 +110,7 @@ func example(t *testing.T, name string, outputs map[string]string) object {
 	case "everything":
 		controlPlane, network := spec["controlPlane"].(object), spec["network"].(object)
 		controlPlane["encryptionKeyARN"], controlPlane["logKeyARN"] = outputs["Key"], outputs["Key"]
+		delete(controlPlane, "securityGroups") // they belong to a VPC that exists before
 		for zone := range network["natAddresses"].(object) {
 			network["natAddresses"].(object)[zone] = cloud.EC2.AddAddress()
 		}
@@ -126,6 +127,7 @@ func example(t *testing.T, name string, outputs map[string]string) object {
 	case "existing-network":
 		existing := spec["network"].(object)["existing"].(object)
 		existing["vpcID"], existing["subnets"] = outputs["Vpc"], strings.Split(outputs["Subnets"], ",")
+		spec["controlPlane"].(object)["subnets"] = []any{outputs["Other"], strings.Split(outputs["Subnets"], ",")[1]}
 		pools := spec["pools"].([]any)
 		pools[0].(object)["securityGroups"] = []any{outputs["Group"]}
 		pools[1].(object)["subnets"] = []any{outputs["Other"]}

@@ -188,8 +188,36 @@ type ControlPlane struct {
 	// LogKeyARN is the KMS key that encrypts the logs of the control plane, in the region of the cluster. Its key policy must allow CloudWatch
 	// Logs to use it. A change applies to new logs. Default: a key of AWS.
 	LogKeyARN string `json:"logKeyARN,omitempty" rule:"format=kms-key-arn"`
+	// Subnets are those of the control plane, in two or more zones, if they are not the nodes': only with network.existing. Each needs five
+	// free addresses. Default: those of network.existing.
+	Subnets []string `json:"subnets,omitempty" rule:"format=subnet-id;unique;minItems=2;maxItems=16"`
+	// SecurityGroups of the control plane, in addition to the one that EKS creates. They are of the cluster's VPC, and belong to no other
+	// cluster.
+	SecurityGroups []string `json:"securityGroups,omitempty" rule:"format=security-group-id;unique;maxItems=5"`
+	// IdentityProvider is an OpenID Connect provider whose tokens the API server accepts, in addition to IAM. EKS allows one. A change of it
+	// is refused: remove it, and add the other one in a second edit.
+	IdentityProvider *IdentityProvider `json:"identityProvider,omitempty"`
 	// Access gives IAM principals access to the cluster.
 	Access []AccessEntry `json:"access,omitempty" rule:"unique=principalARN"`
+}
+
+// IdentityProvider is an OpenID Connect provider. Its users have the permissions that RBAC objects in the cluster give them.
+// https://docs.aws.amazon.com/eks/latest/userguide/authenticate-oidc-identity-provider.html
+type IdentityProvider struct {
+	// IssuerURL of the provider. It is reachable from the internet, and has the keys that sign tokens.
+	IssuerURL string `json:"issuerURL" rule:"format=issuer-url"`
+	// ClientID is the audience of the tokens.
+	ClientID string `json:"clientID" rule:"format=oidc-text"`
+	// UsernameClaim is the claim of a token with the name of the user. Default: sub.
+	UsernameClaim string `json:"usernameClaim,omitempty" rule:"format=oidc-text"`
+	// UsernamePrefix is added to the names of users. "-" adds none. Default: the issuer, or none if the claim is email.
+	UsernamePrefix string `json:"usernamePrefix,omitempty" rule:"format=oidc-prefix"`
+	// GroupsClaim is the claim with the groups of the user. Default: no groups.
+	GroupsClaim string `json:"groupsClaim,omitempty" rule:"format=oidc-text"`
+	// GroupsPrefix is added to the names of groups. groupsClaim needs it: the provider could otherwise give any group, such as drover's.
+	GroupsPrefix string `json:"groupsPrefix,omitempty" rule:"format=oidc-prefix"`
+	// RequiredClaims of a token, with their values.
+	RequiredClaims map[string]string `json:"requiredClaims,omitempty" rule:"keys=oidc-text;format=oidc-text;maxItems=20"`
 }
 
 // ControlPlaneSettings are parameters of the API server, the controller manager and the scheduler. EKS has bounds and defaults for each,

@@ -39,6 +39,14 @@ func validateSettingsOf(path *field.Path, s *ClusterSpec) (errs field.ErrorList)
 		errs = append(errs, field.Forbidden(settings.Child("hpaSyncPeriod"), "EKS has it for provisioned control planes only: set tier to one "+
 			"above standard, or remove this field"))
 	}
+	if len(c.Subnets) > 0 && s.Network.Existing == nil {
+		errs = append(errs, field.Forbidden(path.Child("subnets"), "the network of the cluster has its subnets: remove this field, or use "+
+			"network.existing"))
+	}
+	if p := c.IdentityProvider; p != nil && p.GroupsClaim != "" && p.GroupsPrefix == "" {
+		errs = append(errs, field.Required(path.Child("identityProvider", "groupsPrefix"), "groupsClaim needs it: the provider could otherwise "+
+			"give any group, such as drover's"))
+	}
 	if n := minor(s.KubernetesVersion); n >= 0 && n < oldestWithSettings && len(c.Settings.kept()) > 0 {
 		errs = append(errs, field.Forbidden(settings, fmt.Sprintf("EKS has settings for Kubernetes 1.%d or newer, and the cluster has %s: "+
 			"remove them, or upgrade first", oldestWithSettings, s.KubernetesVersion)))

@@ -47,6 +47,28 @@ func TestControlPlaneSettings(t *testing.T) {
 		"a retention beyond ten years": {`{logRetentionDays: 3654}`, []string{
 			at + `logRetentionDays: Invalid value: 3654: must be less than or equal to 3653`,
 		}},
+		"a provider": {`{securityGroups: [sg-0123456789abcdef0], identityProvider: {issuerURL: "https://login.example.com/a", clientID: k8s, ` +
+			`usernameClaim: email, groupsClaim: groups, groupsPrefix: "a:", requiredClaims: {org: a}}}`, nil},
+		"a provider without TLS": {`{identityProvider: {issuerURL: "http://a", clientID: k8s}}`, []string{
+			at + `identityProvider.issuerURL: Invalid value: "http://a": must be the https URL of an issuer, such as "https://login.example.com"`,
+		}},
+		"reserved prefixes": {`{identityProvider: {issuerURL: "https://a", clientID: k8s, usernamePrefix: "system:", groupsPrefix: "drover:"}}`,
+			[]string{
+				at + `identityProvider.usernamePrefix: Invalid value: "system:": must not start with "system:": EKS and drover reserve system:, ` +
+					`eks:, aws:, amazon:, iam: and drover:`,
+				at + `identityProvider.groupsPrefix: Invalid value: "drover:": must not start with "drover:": EKS and drover reserve system:, ` +
+					`eks:, aws:, amazon:, iam: and drover:`,
+			}},
+		"groups without a prefix": {`{identityProvider: {issuerURL: "https://a", clientID: k8s, groupsClaim: groups}}`, []string{
+			at + `identityProvider.groupsPrefix: Required value: groupsClaim needs it: the provider could otherwise give any group, such as ` +
+				`drover's`,
+		}},
+		"subnets without an existing network": {`{subnets: [subnet-0123456789abcdef0, subnet-0123456789abcdef1]}`, []string{
+			at + `subnets: Forbidden: the network of the cluster has its subnets: remove this field, or use network.existing`,
+		}},
+		"six groups": {`{securityGroups: [sg-01234560, sg-01234561, sg-01234562, sg-01234563, sg-01234564, sg-01234565]}`, []string{
+			at + `securityGroups: Too many: 6: must have at most 5 items`,
+		}},
 		"a key of another region": {`{logKeyARN: "arn:aws:kms:eu-west-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"}`, []string{
 			at + `logKeyARN: Invalid value: "arn:aws:kms:eu-west-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab": ` +
 				`must be in the region of the zones, us-east-1`,

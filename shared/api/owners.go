@@ -10,9 +10,17 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
+// ControlPlaneSubnets returns the subnets of a control plane in an existing network, or nil.
+func (c *Cluster) ControlPlaneSubnets() []string {
+	if own := c.Spec.ControlPlane.Subnets; len(own) > 0 || c.Spec.Network.Existing == nil {
+		return own
+	}
+	return c.Spec.Network.Existing.Subnets
+}
+
 // ResourceARNs returns the ARNs of the resources that a spec uses: the VPC and subnets of an existing network, the subnets and security
-// groups of pools, and the key for secrets. A key of another account or region is left out, because no cluster of this region owns it.
-// prefix starts EC2's ARNs, such as arn:aws:ec2:us-east-1:111122223333.
+// groups of the control plane and of pools, and the key for secrets. A key of another account or region is left out, because no cluster of
+// this region owns it. prefix starts EC2's ARNs, such as arn:aws:ec2:us-east-1:111122223333.
 func (c *Cluster) ResourceARNs(prefix string) (arns []string) {
 	add := func(arn string) {
 		if !slices.Contains(arns, arn) {
@@ -24,6 +32,12 @@ func (c *Cluster) ResourceARNs(prefix string) (arns []string) {
 		for _, subnet := range existing.Subnets {
 			add(prefix + ":subnet/" + subnet)
 		}
+	}
+	for _, subnet := range c.Spec.ControlPlane.Subnets {
+		add(prefix + ":subnet/" + subnet)
+	}
+	for _, group := range c.Spec.ControlPlane.SecurityGroups {
+		add(prefix + ":security-group/" + group)
 	}
 	for i := range c.Spec.Pools {
 		for _, subnet := range c.Spec.Pools[i].Subnets {
@@ -56,6 +70,13 @@ func (c *Cluster) ValidateOwners(prefix string, owners map[string]string) Errors
 		for i, subnet := range existing.Subnets {
 			check(network.Child("subnets").Index(i), subnet, prefix+":subnet/"+subnet)
 		}
+	}
+	control := field.NewPath("spec", "controlPlane")
+	for i, subnet := range c.Spec.ControlPlane.Subnets {
+		check(control.Child("subnets").Index(i), subnet, prefix+":subnet/"+subnet)
+	}
+	for i, group := range c.Spec.ControlPlane.SecurityGroups {
+		check(control.Child("securityGroups").Index(i), group, prefix+":security-group/"+group)
 	}
 	for i := range c.Spec.Pools {
 		pool := field.NewPath("spec", "pools").Index(i)

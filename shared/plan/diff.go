@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -138,6 +139,9 @@ func refusedReasons(stack string, old, now *api.Cluster) []status.Reason {
 			refusals = append(refusals, status.Reason{Field: reason.Field, Old: reason.Old, New: reason.New + " (" + instead + ")"})
 		}
 	}
+	if stack == names.ControlPlane && old != nil && now != nil {
+		refusals = append(refusals, changedProvider(old.Spec.ControlPlane.IdentityProvider, now.Spec.ControlPlane.IdentityProvider)...)
+	}
 	if stack == names.Network && old != nil && now != nil {
 		for _, zone := range old.Spec.Network.Zones {
 			if !slices.Contains(now.Spec.Network.Zones, zone) {
@@ -149,6 +153,18 @@ func refusedReasons(stack string, old, now *api.Cluster) []status.Reason {
 		refusals = append(refusals, changedAddresses(&old.Spec.Network, &now.Spec.Network)...)
 	}
 	return refusals
+}
+
+// changedProvider refuses another identity provider in the place of one. CloudFormation would create the new one first, and EKS allows one.
+// https://docs.aws.amazon.com/eks/latest/userguide/authenticate-oidc-identity-provider.html
+func changedProvider(old, now *api.IdentityProvider) []status.Reason {
+	if old == nil || now == nil || reflect.DeepEqual(old, now) {
+		return nil
+	}
+	return []status.Reason{{
+		Field: "spec.controlPlane.identityProvider", Old: old.IssuerURL,
+		New: now.IssuerURL + " (EKS allows one identity provider, and changes none: remove it, and add the other one in a second edit)",
+	}}
 }
 
 // changedAddresses returns the NAT gateways that would be replaced, and their addresses with them.

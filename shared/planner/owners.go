@@ -18,7 +18,8 @@ func (p *Planner) validateOwners(ctx context.Context, w *work) (api.Errors, erro
 	named := w.resolved.ResourceARNs(prefix)
 	existing, control := w.resolved.Spec.Network.Existing, w.deployed[names.ControlPlane]
 	created := len(control.Outputs) > 0 // a stack whose creation failed has none
-	isSame := existing == nil || control.Parameters[render.SubnetIDs] == strings.Join(existing.Subnets, ",")
+	isSame := existing == nil || control.Parameters[render.SubnetIDs] == strings.Join(w.resolved.ControlPlaneSubnets(), ",")
+	isSame = isSame && len(newControlPlaneGroups(w)) == 0
 	hasNew := slices.ContainsFunc(w.resolved.Spec.Pools, func(pool api.Pool) bool {
 		return len(newSubnets(w, &pool))+len(newSecurityGroups(w, &pool)) > 0
 	})

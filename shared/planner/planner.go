@@ -98,7 +98,7 @@ type Planner struct {
 	Account Account
 	// Images is asked before a pool gets an image. It is nil in previews.
 	Images Images
-	// Capacity is asked before a pool gets subnets or security groups. It is nil in previews.
+	// Capacity is asked before the control plane or a pool gets subnets or security groups. It is nil in previews.
 	Capacity Capacity
 	// Networks is asked before a network gets a zone, an endpoint or an address. It is nil in previews.
 	Networks Networks
@@ -187,6 +187,9 @@ func (p *Planner) Plan(ctx context.Context, in Request) (o Outcome, err error) {
 		return o, err
 	}
 	if err = p.checkImages(ctx, &o); err != nil {
+		return o, err
+	}
+	if err = p.checkControlPlaneNetwork(ctx, &o); err != nil {
 		return o, err
 	}
 	if err = p.checkPoolNetworks(ctx, &o); err != nil {

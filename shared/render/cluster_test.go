@@ -76,7 +76,12 @@ func fullCluster() *api.Cluster {
 				SupportType:      api.SupportExtended,
 				ServiceCIDR:      "172.21.0.0/16",
 				OIDCProvider:     true,
-				Tier:             "tier-xl",
+				SecurityGroups:   []string{"sg-0123456789abcdef1", "sg-0123456789abcdef0"},
+				IdentityProvider: &api.IdentityProvider{
+					IssuerURL: "https://login.example.com", ClientID: "k8s", UsernameClaim: "email", UsernamePrefix: "acme:", GroupsClaim: "groups",
+					GroupsPrefix: "acme:", RequiredClaims: map[string]string{"org": "acme"},
+				},
+				Tier: "tier-xl",
 				Settings: api.ControlPlaneSettings{
 					EventTTL: "30m", NodePorts: "30000-31000", HPASyncPeriod: "10s", TerminatedPodThreshold: 500,
 					Scoring: &api.Scoring{Type: api.MostAllocated, Weights: map[string]int{"memory": 1, "cpu": 2}},

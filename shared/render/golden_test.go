@@ -34,6 +34,7 @@ var goldens = map[string]func(*api.Cluster, *api.Release, *Cell){
 	"nat-none":   func(c *api.Cluster, _ *api.Release, _ *Cell) { c.Spec.Network.NATGateways = api.NATNone },
 	"existing-network": func(c *api.Cluster, _ *api.Release, _ *Cell) {
 		c.Spec.Network = existingNetwork()
+		c.Spec.ControlPlane.Subnets = []string{"subnet-0123456789abcdef2", "subnet-0123456789abcdef1"}
 		other := c.Spec.Pools[0]
 		other.Name, other.Subnets = "other", []string{"subnet-0123456789abcdef2", "subnet-0123456789abcdef0"}
 		c.Spec.Pools = append(c.Spec.Pools, other)

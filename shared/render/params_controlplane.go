@@ -30,7 +30,10 @@ type controlPlaneParams struct {
 	PublicEndpoint, PrivateEndpoint bool
 	PublicCIDRs                     []string
 	// OIDCProvider creates an IAM OIDC provider.
-	OIDCProvider bool
+	OIDCProvider   bool
+	SecurityGroups []string
+	// Identity is nil without an identity provider.
+	Identity     *identityProvider
 	LogRetention int
 	LogKeyARN    string
 	Tier         string
@@ -92,6 +95,8 @@ func newControlPlaneParams(in Cluster) (*controlPlaneParams, error) {
 		PrivateEndpoint: isEnabled(spec.Endpoint.Private),
 		PublicCIDRs:     spec.Endpoint.PublicCIDRs,
 		OIDCProvider:    spec.OIDCProvider,
+		SecurityGroups:  slices.Sorted(slices.Values(spec.SecurityGroups)),
+		Identity:        newIdentityProvider(spec.IdentityProvider),
 		LogRetention:    spec.LogRetentionDays,
 		LogKeyARN:       spec.LogKeyARN,
 		Tier:            spec.Tier,

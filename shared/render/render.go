@@ -71,7 +71,7 @@ func (r *renderer) controlPlane() error {
 	const file = "control-plane.yaml.tmpl"
 	stack := Stack{
 		Name: names.ControlPlane, Protected: params.Retain, Capabilities: []string{"CAPABILITY_IAM"},
-		Parameters: []Parameter{protection(params.Retain), r.subnets()},
+		Parameters: []Parameter{protection(params.Retain), r.controlPlaneSubnets()},
 	}
 	if params.RelayGroup != nil {
 		stack.Parameters = append(stack.Parameters, r.vpc())
@@ -155,7 +155,15 @@ func (r *renderer) pools() error {
 	return nil
 }
 
-// subnets returns the parameter with the subnets of the control plane and the nodes: the private subnets, or those of an existing VPC.
+// controlPlaneSubnets returns the parameter with the subnets of the control plane: its own, or those of the nodes.
+func (r *renderer) controlPlaneSubnets() Parameter {
+	if own := r.Resolved.Spec.ControlPlane.Subnets; len(own) > 0 {
+		return Parameter{Name: SubnetIDs, Value: strings.Join(own, ",")}
+	}
+	return r.subnets()
+}
+
+// subnets returns the parameter with the subnets of the nodes: the private subnets, or those of an existing VPC.
 func (r *renderer) subnets() Parameter {
 	if existing := r.Resolved.Spec.Network.Existing; existing != nil {
 		return Parameter{Name: SubnetIDs, Value: strings.Join(existing.Subnets, ",")}

@@ -15,6 +15,9 @@ import (
 // "path=value" for each, with the path below spec.controlPlane. A stack without such fields does not have it.
 const Kept = "Kept"
 
+// SecurityGroups is the output of a stack with the security groups of the spec, separated by commas.
+const SecurityGroups = "SecurityGroupIds"
+
 // ParseKept returns the values of that output by their paths.
 func ParseKept(output string) map[string]string {
 	kept := map[string]string{}

@@ -25,6 +25,7 @@ func (s *Service) Resources() map[string]resource.Provider {
 		"AWS::EKS::AccessEntry":            entryProvider{s},
 		"AWS::EKS::Addon":                  addonProvider{s},
 		"AWS::EKS::PodIdentityAssociation": podIdentityProvider{s},
+		"AWS::EKS::IdentityProviderConfig": identityProviderProvider{s},
 	}
 }
 

@@ -131,8 +131,9 @@ type cluster struct {
 	entries      map[string]*accessEntry // by principal ARN
 	addons       map[string]*addon
 	identities   map[string]*PodIdentityAssociation // by id
-	nodes        map[string]string                  // node names by instance id
-	gates        map[string]*sourceGate             // by source
+	provider     *OIDCProvider
+	nodes        map[string]string      // node names by instance id
+	gates        map[string]*sourceGate // by source
 	// networkReady reports whether nodes have a network plugin.
 	networkReady bool
 }

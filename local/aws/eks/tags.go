@@ -39,6 +39,9 @@ func (s *Service) tagsOf(arn string) (map[string]string, error) {
 				return a.Tags, nil
 			}
 		}
+		if c.provider != nil && c.provider.ARN == arn {
+			return c.provider.Tags, nil
+		}
 		for _, a := range c.identities {
 			if a.AssociationARN == arn {
 				return a.Tags, nil

@@ -45,11 +45,17 @@ var clusterLives = map[string]func(*life){
 	},
 	"a control plane with settings, and a key for its logs that is removed": func(l *life) {
 		const settings = "settings: {eventTTL: 30m}"
+		const provider = ", identityProvider: {issuerURL: \"https://login.example.com\", clientID: k8s}"
 		l.CreateCluster("  controlPlane: {" + settings + ", logKeyARN: \"arn:aws:kms:" + harness.Region +
 			":444455556666:key/1234abcd-12ab-34cd-56ef-1234567890ab\"}\n" + lives.Unprotected)
 		l.RequirePhase(status.Ready)
-		l.ChangeSpec("  controlPlane: {" + settings + "}\n" + lives.Unprotected)
+		l.ChangeSpec("  controlPlane: {" + settings + provider + "}\n" + lives.Unprotected + "  tags: {team: a}\n")
 		l.RequirePhase(status.Ready)
+		l.ChangeSpec("  controlPlane: {" + settings + provider + "}\n" + lives.Unprotected)
+		l.RequirePhase(status.Ready)
+		l.Remove(names.ClusterSpec("demo"), "")
+		l.SettleAll()
+		l.RequirePhase(status.Deleted)
 	},
 	"a network with endpoints, flow logs and addresses of the user": func(l *life) {
 		const network = "    natGateways: Single\n"
