@@ -141,7 +141,7 @@ var functionGrants = map[string][]grant{
 				"ec2:DescribeVpcs", "ec2:DescribeInternetGateways", "ec2:DescribeAddresses", "ec2:DescribeNatGateways", "ec2:DescribeSubnets",
 				"ec2:DescribeSecurityGroups", "ec2:DescribeInstances", "ec2:DescribeInstanceTypes", "ec2:DescribeAvailabilityZones",
 				"iam:GetAccountSummary", "iam:ListOpenIDConnectProviders", "lambda:GetAccountSettings", "eks:DescribeAddonVersions",
-				"ec2:DescribeImages", "ec2:DescribeVpcEndpointServices",
+				"ec2:DescribeImages", "ec2:DescribeVpcEndpointServices", "ec2:DescribeRouteTables",
 			},
 			resources: []string{"*"},
 		},

@@ -143,6 +143,7 @@ func TestFunctionRolesHaveOnlyTheirCalls(t *testing.T) {
 			"servicequotas:GetServiceQuota on *", "servicequotas:GetAWSDefaultServiceQuota on *", "eks:ListClusters on *",
 			"ec2:DescribeVpcs on *", "ec2:DescribeInternetGateways on *", "ec2:DescribeAddresses on *", "ec2:DescribeNatGateways on *",
 			"ec2:DescribeSubnets on *", "ec2:DescribeSecurityGroups on *", "ec2:DescribeVpcEndpointServices on *",
+			"ec2:DescribeRouteTables on *",
 			"ec2:DescribeInstances on *", "ec2:DescribeInstanceTypes on *",
 			"ec2:DescribeAvailabilityZones on *", "iam:GetAccountSummary on *",
 			"iam:ListOpenIDConnectProviders on *", "lambda:GetAccountSettings on *",

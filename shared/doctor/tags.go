@@ -34,6 +34,14 @@ func (r *report) networkTags(clusters []Cluster) {
 	}
 }
 
+// SubnetTags returns what is missing of the tags of one existing network, each with its command. subnets are those of the VPC, and public
+// says which have a route to the internet.
+func SubnetTags(region, cluster string, existing *api.ExistingNetwork, subnets map[string]Subnet, public map[string]bool) []Finding {
+	r := report{name: NetworkTags, facts: &Facts{Region: region, Subnets: subnets, PublicSubnets: public}}
+	r.subnetTags(cluster, existing)
+	return r.found
+}
+
 // subnetTags checks the tags of one network. Private subnets outside the spec are left to their owners.
 func (r *report) subnetTags(cluster string, existing *api.ExistingNetwork) {
 	var untagged, public, reversed []string

@@ -80,11 +80,13 @@ type Capacity interface {
 	SecurityGroups(ctx context.Context, ids []string) (map[string]preflight.SecurityGroup, error)
 }
 
-// Networks reads zones, services and addresses: a subset of ec2.Networks.
+// Networks reads zones, services, addresses and existing networks: a subset of ec2.Networks.
 type Networks interface {
 	Zones(ctx context.Context) (map[string]string, error)
 	EndpointServices(ctx context.Context, services []string) (map[string]preflight.EndpointService, error)
 	ElasticAddresses(ctx context.Context, allocations []string) (map[string]bool, error)
+	Subnets(ctx context.Context, vpcs []string) (map[string]doctor.Subnet, error)
+	PublicSubnets(ctx context.Context, subnets map[string]doctor.Subnet) (map[string]bool, error)
 }
 
 // Planner plans clusters.
@@ -100,7 +102,8 @@ type Planner struct {
 	Images Images
 	// Capacity is asked before the control plane or a pool gets subnets or security groups. It is nil in previews.
 	Capacity Capacity
-	// Networks is asked before a network gets a zone, an endpoint or an address. It is nil in previews.
+	// Networks is asked before a network gets a zone, an endpoint or an address, and when a cluster in an existing network changes. It is nil
+	// in previews.
 	Networks Networks
 	Cell     render.Cell
 	// Settings are what the cell allows. They are nil in previews of the command line, which do not know them.
@@ -158,6 +161,10 @@ type Outcome struct {
 	// OverrideCleared is the number of the upgrade whose result no longer overrides the spec; 0 if there is none.
 	OverrideCleared int64
 
+	// tagProblems are the missing tags of an existing network, if tagsRead.
+	tagProblems []string
+	tagsRead    bool
+
 	work work
 }
 
@@ -187,6 +194,9 @@ func (p *Planner) Plan(ctx context.Context, in Request) (o Outcome, err error) {
 		return o, err
 	}
 	if err = p.checkImages(ctx, &o); err != nil {
+		return o, err
+	}
+	if err = p.checkExistingNetwork(ctx, &o); err != nil {
 		return o, err
 	}
 	if err = p.checkControlPlaneNetwork(ctx, &o); err != nil {

@@ -35,6 +35,9 @@ func (o *Outcome) Record(s *status.Status, execution string, now time.Time) {
 	}
 	recordAddons(s, o.Plan.AddonsWait, now)
 	s.Warn(o.Plan.Warnings, now)
+	if o.tagsRead {
+		s.WarnTags(o.tagProblems, now)
+	}
 	s.WarnRelay(o.Plan.RelayOutdated, now)
 	s.RecordRolledNodes(w.rolled, now)
 	w.recordPending(s, now)

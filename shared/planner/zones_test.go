@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/shared/api"
+	"github.com/drover-run/drover/shared/doctor"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/preflight"
@@ -20,6 +21,8 @@ type region struct {
 	zones    map[string]string
 	services map[string]preflight.EndpointService
 	free     map[string]bool
+	subnets  map[string]doctor.Subnet
+	public   map[string]bool
 	err      error
 	calls    int
 }
@@ -37,6 +40,16 @@ func (r *region) EndpointServices(context.Context, []string) (map[string]preflig
 func (r *region) ElasticAddresses(context.Context, []string) (map[string]bool, error) {
 	r.calls++
 	return r.free, r.err
+}
+
+func (r *region) Subnets(context.Context, []string) (map[string]doctor.Subnet, error) {
+	r.calls++
+	return r.subnets, r.err
+}
+
+func (r *region) PublicSubnets(context.Context, map[string]doctor.Subnet) (map[string]bool, error) {
+	r.calls++
+	return r.public, r.err
 }
 
 func TestZonesOfNetworks(t *testing.T) {

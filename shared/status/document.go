@@ -155,6 +155,9 @@ const (
 	// NetworkUsable is False while the spec gives the VPC public addresses: nodes and pods cannot reach the hosts that have them. Absent
 	// otherwise.
 	NetworkUsable = "NetworkUsable"
+	// NetworkTags is False while load balancers would not find the subnets of an existing network. Absent otherwise. drover looks when it
+	// changes the cluster.
+	NetworkTags = "NetworkTags"
 	// PodsIsolated is False while the pods of a pool get the credentials of the node's role. Absent otherwise.
 	PodsIsolated = "PodsIsolated"
 	// KubeletFieldsKnown is False while the spec states fields of kubelets that drover does not know. Absent otherwise.
@@ -289,6 +292,11 @@ func (s *Status) Warn(warnings api.SpecWarnings, now time.Time) {
 	s.warn(AddonsSchedulable, ReasonNoPoolForAddons, warnings.Addons, now)
 	s.warn(PodsIsolated, ReasonPodsReachMetadata, warnings.Isolation, now)
 	s.warn(KubeletFieldsKnown, ReasonUnknownKubeletField, warnings.Kubelet, now)
+}
+
+// WarnTags records that load balancers would not find subnets of an existing network. No lines mean that they would.
+func (s *Status) WarnTags(lines []string, now time.Time) {
+	s.warn(NetworkTags, ReasonSubnetsUntagged, lines, now)
 }
 
 // WarnRelay records that the cluster's relay has the code of another version of drover. No lines mean that it has not.

@@ -37,6 +37,8 @@ const (
 	ReasonPublicAddresses = "PublicAddresses"
 	// ReasonNoAccess: no principal can use the API of Kubernetes.
 	ReasonNoAccess = "NoAccess"
+	// ReasonSubnetsUntagged: load balancers would not find the subnets of an existing network.
+	ReasonSubnetsUntagged = "SubnetsUntagged"
 	// ReasonPodsReachMetadata: a pool's pods reach the instance metadata service.
 	ReasonPodsReachMetadata = "PodsReachMetadata"
 	// ReasonUnknownKubeletField: a pool states a field of the kubelet that drover does not know.
@@ -80,6 +82,6 @@ func Reasons() []string {
 		ReasonUpgrading, ReasonUpgradeScheduled, ReasonUpgradeBlocked, ReasonUpgradeStopped, ReasonUpgradeMissed, ReasonDeletionProtected,
 		ReasonDeleting, ReasonDeleted, ReasonDrifted, ReasonNoNodes,
 		ReasonRollRefused, ReasonUpgradeRefused, ReasonNoPoolForAddons, ReasonPublicAddresses,
-		ReasonNoAccess, ReasonPodsReachMetadata, ReasonUnknownKubeletField, ReasonRelayOutdated,
+		ReasonNoAccess, ReasonSubnetsUntagged, ReasonPodsReachMetadata, ReasonUnknownKubeletField, ReasonRelayOutdated,
 	}
 }

@@ -99,7 +99,7 @@ func (v *verdict) write(s *status.Status, now time.Time) {
 		s.Plan, s.Stacks, s.Nodes = nil, nil, nil
 		s.Upgrade, s.NextUpgrade, s.Upgrades, s.Replaced = nil, nil, nil, nil
 		s.Unset(status.InSync, status.AddonsDeployed, status.AccessGranted, status.AddonsSchedulable, status.NetworkUsable,
-			status.PodsIsolated, status.KubeletFieldsKnown, status.RequestAccepted)
+			status.NetworkTags, status.PodsIsolated, status.KubeletFieldsKnown, status.RequestAccepted)
 		s.Drift, s.DriftedAt = nil, nil
 	}
 	v.Apply(s, now)

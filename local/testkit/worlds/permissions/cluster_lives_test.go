@@ -71,6 +71,16 @@ var clusterLives = map[string]func(*life){
 		l.SettleAll()
 		l.RequirePhase(status.Deleted)
 	},
+	"a cluster in an existing network": func(l *life) {
+		vpc, subnets := l.CreateNetwork("office", harness.Region)
+		spec := harness.Spec("demo", lives.Unprotected)
+		from, to := strings.Index(spec, "    cidr:"), strings.Index(spec, "  pools:")
+		l.Upload(names.ReleaseSpec("r1"), harness.Release())
+		l.Upload(names.ClusterSpec("demo"), spec[:from]+"    existing: {vpcID: "+vpc+", subnets: ["+subnets+"]}\n"+spec[to:])
+		l.SettleAll()
+		l.RequirePhase(status.Ready)
+		require.Contains(l.T, l.Status("demo").Condition(status.NetworkTags).Message, "subnets without the tag")
+	},
 	"a second cluster, under a default quota": func(l *life) {
 		require.True(l.T, l.Quotas.Unset(servicequotas.NATGateways))
 		l.CreateCluster("")
