@@ -10,6 +10,7 @@
 //
 // The logs API supports DescribeLogGroups, DeleteLogGroup, DescribeLogStreams, GetLogEvents, FilterLogEvents (terms, not
 // JSON patterns) and ListTagsForResource. Only services in this process write lines. Retention is stored without effect.
+// The policy of a log group's key must allow CloudWatch Logs to use it.
 // There are no subscriptions, metric filters or Insights.
 //
 // Resource types: AWS::CloudWatch::Alarm, AWS::CloudWatch::Dashboard, AWS::Logs::LogGroup.
