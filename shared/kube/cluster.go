@@ -26,10 +26,11 @@ import (
 
 // Clusters opens the APIs of clusters.
 type Clusters struct {
-	eks     *eks.Client
-	presign *sts.PresignClient
-	reach   func(endpoint string) http.RoundTripper
-	relay   func(cluster string) http.RoundTripper
+	// describe is an operation, and not EKS's client: the linker would keep all operations of a client in a program with text/template.
+	describe func(context.Context, *eks.DescribeClusterInput, ...func(*eks.Options)) (*eks.DescribeClusterOutput, error)
+	presign  *sts.PresignClient
+	reach    func(endpoint string) http.RoundTripper
+	relay    func(cluster string) http.RoundTripper
 	// role and group are those of WithRole.
 	role, group string
 }
@@ -50,7 +51,7 @@ func WithRelay(relay func(cluster string) http.RoundTripper) Option {
 
 // NewClusters returns the clusters of an account. cfg is the identity that calls EKS and signs in to API servers.
 func NewClusters(cfg aws.Config, options ...Option) *Clusters {
-	c := &Clusters{eks: eks.NewFromConfig(cfg), presign: sts.NewPresignClient(sts.NewFromConfig(cfg))}
+	c := &Clusters{describe: eks.NewFromConfig(cfg).DescribeCluster, presign: sts.NewPresignClient(sts.NewFromConfig(cfg))}
 	for _, apply := range options {
 		apply(c)
 	}
@@ -73,7 +74,7 @@ const CallTimeout = 10 * time.Second
 // Open finds the endpoint of a cluster and signs in. The token is valid for longer than a function runs.
 func (c *Clusters) Open(ctx context.Context, cluster string) (*Cluster, error) {
 	name := names.EKSCluster(cluster)
-	out, err := c.eks.DescribeCluster(ctx, &eks.DescribeClusterInput{Name: &name})
+	out, err := c.describe(ctx, &eks.DescribeClusterInput{Name: &name})
 	if err != nil {
 		if fault.Code(err) == "ResourceNotFoundException" {
 			return nil, fmt.Errorf("EKS cluster %s: %w", name, pool.ErrNoCluster)

@@ -75,7 +75,7 @@ func (g *Groups) LaunchFailure(ctx context.Context, name string) (why string, at
 // group may have been deleted.
 // https://docs.aws.amazon.com/autoscaling/ec2/userguide/ts-as-instancelaunchfailure.html
 func (g *Groups) LaunchFailureReason(ctx context.Context, name string, since, until time.Time) (string, error) {
-	pages := autoscaling.NewDescribeScalingActivitiesPaginator(g.client, &autoscaling.DescribeScalingActivitiesInput{
+	pages := autoscaling.NewDescribeScalingActivitiesPaginator(g.client.DescribeScalingActivities, &autoscaling.DescribeScalingActivitiesInput{
 		AutoScalingGroupName: &name, IncludeDeletedGroups: aws.Bool(true), MaxRecords: aws.Int32(100),
 	})
 	var newest types.Activity
@@ -155,7 +155,7 @@ const launchPrefix = "Launching "
 // All returns the groups of drover's pools. One call returns a hundred.
 func (g *Groups) All(ctx context.Context) ([]pool.Group, error) {
 	var all []pool.Group
-	pages := autoscaling.NewDescribeAutoScalingGroupsPaginator(g.client, &autoscaling.DescribeAutoScalingGroupsInput{
+	pages := autoscaling.NewDescribeAutoScalingGroupsPaginator(g.client.DescribeAutoScalingGroups, &autoscaling.DescribeAutoScalingGroupsInput{
 		MaxRecords: aws.Int32(100),
 	})
 	for pages.HasMorePages() {

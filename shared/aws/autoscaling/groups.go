@@ -18,11 +18,11 @@ import (
 
 // Groups are the Auto Scaling groups of one account and region.
 type Groups struct {
-	client *autoscaling.Client
+	client client
 }
 
 // New returns the groups of an account.
-func New(client *autoscaling.Client) *Groups { return &Groups{client} }
+func New(client *autoscaling.Client) *Groups { return &Groups{newClient(client)} }
 
 // Complete ends an instance's wait at a hook. waited is false if nothing waits there: the action was completed or timed out, or the
 // instance no longer exists.

@@ -20,7 +20,7 @@ const pagePause = 400 * time.Millisecond
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_DescribeStacks.html
 func (s *Stacks) All(ctx context.Context) (map[string]stack.Deployed, error) {
 	all := map[string]stack.Deployed{}
-	pages := cloudformation.NewDescribeStacksPaginator(s.client, &cloudformation.DescribeStacksInput{})
+	pages := cloudformation.NewDescribeStacksPaginator(s.client.DescribeStacks, &cloudformation.DescribeStacksInput{})
 	for {
 		page, err := pages.NextPage(ctx)
 		if err != nil {

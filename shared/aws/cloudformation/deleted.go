@@ -27,7 +27,8 @@ func (s *Stacks) UpdateFailed(ctx context.Context, stackName, resource string) (
 
 // newest returns the status in the newest event of a resource, or "" without an event.
 func (s *Stacks) newest(ctx context.Context, stackName, resource string) (types.ResourceStatus, error) {
-	pages := cloudformation.NewDescribeStackEventsPaginator(s.client, &cloudformation.DescribeStackEventsInput{StackName: &stackName})
+	in := &cloudformation.DescribeStackEventsInput{StackName: &stackName}
+	pages := cloudformation.NewDescribeStackEventsPaginator(s.client.DescribeStackEvents, in)
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {

@@ -26,7 +26,7 @@ import (
 
 // Stacks are the CloudFormation stacks of one account and region.
 type Stacks struct {
-	client *cloudformation.Client
+	client client
 	tags   *resourcegroupstaggingapi.Client
 	// roleARN is the service role that CloudFormation assumes.
 	roleARN string
@@ -36,7 +36,7 @@ type Stacks struct {
 
 // New returns the stacks of an account. Only Of and Owners need tags. Only changes need roleARN.
 func New(client *cloudformation.Client, tags *resourcegroupstaggingapi.Client, roleARN string) *Stacks {
-	return &Stacks{client: client, tags: tags, roleARN: roleARN, Pause: 500 * time.Millisecond}
+	return &Stacks{client: newClient(client), tags: tags, roleARN: roleARN, Pause: 500 * time.Millisecond}
 }
 
 // Describe reads one stack by its full name. A stack that does not exist has an empty status.
@@ -130,7 +130,8 @@ func (s *Stacks) WhyFailed(ctx context.Context, stackName string) (stack.Failure
 	rolledBack := false // whether the events are older than the last start of a rollback
 	// Events come newest first. A user's request changes the stack itself to CREATE_, UPDATE_ or DELETE_IN_PROGRESS: there the operation
 	// began.
-	pages := cloudformation.NewDescribeStackEventsPaginator(s.client, &cloudformation.DescribeStackEventsInput{StackName: &stackName})
+	in := &cloudformation.DescribeStackEventsInput{StackName: &stackName}
+	pages := cloudformation.NewDescribeStackEventsPaginator(s.client.DescribeStackEvents, in)
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if absent(err) {
@@ -216,7 +217,8 @@ func own(event types.StackEvent) bool {
 // events calls see with a stack's events, the newest first, until see returns false. A stack that does not exist has none.
 // https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_DescribeStackEvents.html
 func (s *Stacks) events(ctx context.Context, stackName string, see func(types.StackEvent) bool) error {
-	pages := cloudformation.NewDescribeStackEventsPaginator(s.client, &cloudformation.DescribeStackEventsInput{StackName: &stackName})
+	in := &cloudformation.DescribeStackEventsInput{StackName: &stackName}
+	pages := cloudformation.NewDescribeStackEventsPaginator(s.client.DescribeStackEvents, in)
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if absent(err) {

@@ -16,10 +16,10 @@ import (
 )
 
 // Alarms of an account and region.
-type Alarms struct{ client *cloudwatch.Client }
+type Alarms struct{ client client }
 
 // New returns the alarms of an account.
-func New(client *cloudwatch.Client) *Alarms { return &Alarms{client} }
+func New(client *cloudwatch.Client) *Alarms { return &Alarms{newClient(client)} }
 
 // maxNames is how many alarms one call may name.
 const maxNames = 100

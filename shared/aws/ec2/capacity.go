@@ -18,10 +18,9 @@ import (
 )
 
 // operation is one operation of EC2's client.
-type operation[In, Out any] func(context.Context, *In, ...func(*ec2.Options)) (*Out, error)
+type operation[In, Out any] = call.Operation[In, Out, ec2.Options]
 
-// Capacity of an account and region. It holds operations instead of EC2's client, and pages by hand. In a program that finds methods by
-// name, such as with text/template, the linker keeps all methods of each type that an interface can reach. The client has 800 of them.
+// Capacity of an account and region. It pages by hand.
 type Capacity struct {
 	describeImages         operation[ec2.DescribeImagesInput, ec2.DescribeImagesOutput]
 	describeInstances      operation[ec2.DescribeInstancesInput, ec2.DescribeInstancesOutput]

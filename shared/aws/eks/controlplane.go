@@ -39,7 +39,7 @@ func (r *Reader) ControlPlane(ctx context.Context, eksCluster string) (preflight
 // https://docs.aws.amazon.com/eks/latest/APIReference/API_ListAddons.html, API_DescribeAddon.html
 func (r *Reader) Addons(ctx context.Context, eksCluster string) ([]preflight.Addon, error) {
 	var addons []preflight.Addon
-	pages := eks.NewListAddonsPaginator(r.client, &eks.ListAddonsInput{ClusterName: &eksCluster})
+	pages := eks.NewListAddonsPaginator(r.client.ListAddons, &eks.ListAddonsInput{ClusterName: &eksCluster})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {

@@ -24,7 +24,7 @@ func (r *Reader) Insights(ctx context.Context, eksCluster string, rollback bool,
 	if rollback {
 		filter.Categories = []types.Category{types.CategoryRollbackReadiness}
 	}
-	pages := eks.NewListInsightsPaginator(r.client, &eks.ListInsightsInput{ClusterName: &eksCluster, Filter: filter})
+	pages := eks.NewListInsightsPaginator(r.client.ListInsights, &eks.ListInsightsInput{ClusterName: &eksCluster, Filter: filter})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {

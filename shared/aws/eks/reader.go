@@ -15,17 +15,17 @@ import (
 
 // Reader reads from EKS in one account and region, and requests refreshes of insights and rollbacks.
 type Reader struct {
-	client *eks.Client
+	client client
 }
 
 // New returns a reader that uses a client.
-func New(client *eks.Client) *Reader { return &Reader{client} }
+func New(client *eks.Client) *Reader { return &Reader{newClient(client)} }
 
 // Offered returns the minor versions that EKS offers now, such as "1.36".
 // https://docs.aws.amazon.com/eks/latest/APIReference/API_DescribeClusterVersions.html
 func (r *Reader) Offered(ctx context.Context) ([]string, error) {
 	var offered []string
-	pages := eks.NewDescribeClusterVersionsPaginator(r.client, &eks.DescribeClusterVersionsInput{})
+	pages := eks.NewDescribeClusterVersionsPaginator(r.client.DescribeClusterVersions, &eks.DescribeClusterVersionsInput{})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
@@ -43,7 +43,7 @@ func (r *Reader) Offered(ctx context.Context) ([]string, error) {
 // https://docs.aws.amazon.com/eks/latest/APIReference/API_ListClusters.html
 func (r *Reader) Clusters(ctx context.Context) (int, error) {
 	sum := 0
-	for pages := eks.NewListClustersPaginator(r.client, &eks.ListClustersInput{}); pages.HasMorePages(); {
+	for pages := eks.NewListClustersPaginator(r.client.ListClusters, &eks.ListClustersInput{}); pages.HasMorePages(); {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
 			return 0, fmt.Errorf("counting the clusters: %w", err)

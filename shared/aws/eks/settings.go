@@ -21,7 +21,8 @@ import (
 // https://docs.aws.amazon.com/eks/latest/APIReference/API_ClusterVersionInformation.html
 func (r *Reader) SettingBounds(ctx context.Context, version, tier string) (*preflight.SettingBounds, error) {
 	bounds := &preflight.SettingBounds{Defaults: map[string]string{"tier": api.TierStandard, "zonalShift": "false"}}
-	pages := eks.NewDescribeClusterVersionsPaginator(r.client, &eks.DescribeClusterVersionsInput{ClusterVersions: []string{version}})
+	in := &eks.DescribeClusterVersionsInput{ClusterVersions: []string{version}}
+	pages := eks.NewDescribeClusterVersionsPaginator(r.client.DescribeClusterVersions, in)
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {

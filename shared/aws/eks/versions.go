@@ -19,7 +19,7 @@ import (
 // https://docs.aws.amazon.com/eks/latest/APIReference/API_DescribeClusterVersions.html
 func (r *Reader) Catalog(ctx context.Context) ([]preflight.Version, error) {
 	var catalog []preflight.Version
-	pages := eks.NewDescribeClusterVersionsPaginator(r.client, &eks.DescribeClusterVersionsInput{})
+	pages := eks.NewDescribeClusterVersionsPaginator(r.client.DescribeClusterVersions, &eks.DescribeClusterVersionsInput{})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
@@ -41,7 +41,7 @@ func (r *Reader) Catalog(ctx context.Context) ([]preflight.Version, error) {
 func (r *Reader) Compat(ctx context.Context, addons []string) (upgrade.Compat, error) {
 	compat := upgrade.Compat{}
 	for _, addon := range slices.Compact(slices.Sorted(slices.Values(addons))) {
-		pages := eks.NewDescribeAddonVersionsPaginator(r.client, &eks.DescribeAddonVersionsInput{AddonName: &addon})
+		pages := eks.NewDescribeAddonVersionsPaginator(r.client.DescribeAddonVersions, &eks.DescribeAddonVersionsInput{AddonName: &addon})
 		for pages.HasMorePages() {
 			page, err := pages.NextPage(ctx)
 			if err != nil {
@@ -72,7 +72,7 @@ func versionsOf(addon types.AddonInfo) []upgrade.AddonVersion {
 func (r *Reader) DefaultVersions(ctx context.Context, kubernetesVersion string, addons []string) (map[string]string, error) {
 	defaults := map[string]string{}
 	for _, addon := range addons {
-		pages := eks.NewDescribeAddonVersionsPaginator(r.client, &eks.DescribeAddonVersionsInput{
+		pages := eks.NewDescribeAddonVersionsPaginator(r.client.DescribeAddonVersions, &eks.DescribeAddonVersionsInput{
 			AddonName: &addon, KubernetesVersion: &kubernetesVersion,
 		})
 		for pages.HasMorePages() {

@@ -13,19 +13,22 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/drover-run/drover/events"
+	"github.com/drover-run/drover/shared/aws/internal/call"
 	"github.com/drover-run/drover/shared/notification"
 )
 
 // Bus is an EventBridge bus.
 type Bus struct {
-	client *awseventbridge.Client
-	name   string
+	putEvents call.Operation[awseventbridge.PutEventsInput, awseventbridge.PutEventsOutput, awseventbridge.Options]
+	name      string
 }
 
 var _ notification.Bus = &Bus{}
 
 // NewBus returns the bus with that name.
-func NewBus(cfg aws.Config, name string) *Bus { return &Bus{awseventbridge.NewFromConfig(cfg), name} }
+func NewBus(cfg aws.Config, name string) *Bus {
+	return &Bus{awseventbridge.NewFromConfig(cfg).PutEvents, name}
+}
 
 // maxEntries is the limit of one call.
 // https://docs.aws.amazon.com/eventbridge/latest/APIReference/API_PutEvents.html
@@ -44,7 +47,7 @@ func (b *Bus) Put(ctx context.Context, notices []notification.Notice) error {
 				EventBusName: &b.name, Source: aws.String(events.Source), DetailType: aws.String(n.DetailType), Detail: aws.String(string(detail)),
 			})
 		}
-		out, err := b.client.PutEvents(ctx, &awseventbridge.PutEventsInput{Entries: entries})
+		out, err := b.putEvents(ctx, &awseventbridge.PutEventsInput{Entries: entries})
 		if err != nil {
 			return fmt.Errorf("putting events on the bus %s: %w", b.name, err)
 		}

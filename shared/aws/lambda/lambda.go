@@ -16,19 +16,30 @@ import (
 	awslambda "github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
 
+	"github.com/drover-run/drover/shared/aws/internal/call"
 	"github.com/drover-run/drover/shared/fault"
 )
 
+// operation is one operation of Lambda's client.
+type operation[In, Out any] = call.Operation[In, Out, awslambda.Options]
+
 // Functions invokes the functions of a region.
 type Functions struct {
-	client *awslambda.Client
+	invoke      operation[awslambda.InvokeInput, awslambda.InvokeOutput]
+	stream      operation[awslambda.InvokeWithResponseStreamInput, awslambda.InvokeWithResponseStreamOutput]
+	getFunction operation[awslambda.GetFunctionConfigurationInput, awslambda.GetFunctionConfigurationOutput]
+	getSettings operation[awslambda.GetAccountSettingsInput, awslambda.GetAccountSettingsOutput]
 	// buffered reports whether the region has refused to stream.
 	buffered atomic.Bool
 }
 
 // New returns the functions of a configuration's region.
 func New(cfg aws.Config) *Functions {
-	return &Functions{client: awslambda.NewFromConfig(cfg, func(o *awslambda.Options) { o.HTTPClient = plainBodies{o.HTTPClient} })}
+	client := awslambda.NewFromConfig(cfg, func(o *awslambda.Options) { o.HTTPClient = plainBodies{o.HTTPClient} })
+	return &Functions{
+		invoke: client.Invoke, stream: client.InvokeWithResponseStream, getFunction: client.GetFunctionConfiguration,
+		getSettings: client.GetAccountSettings,
+	}
 }
 
 // plainBodies is an HTTP client that hides the method WriteTo of request bodies. net/http reads a body again after its last byte. The
@@ -53,7 +64,7 @@ func (f *Functions) Invoke(ctx context.Context, function string, payload []byte)
 	if f.buffered.Load() {
 		return f.invokeBuffered(ctx, function, payload)
 	}
-	out, err := f.client.InvokeWithResponseStream(ctx, &awslambda.InvokeWithResponseStreamInput{FunctionName: &function, Payload: payload})
+	out, err := f.stream(ctx, &awslambda.InvokeWithResponseStreamInput{FunctionName: &function, Payload: payload})
 	if err != nil {
 		if isUnknownOperation(err) {
 			f.buffered.Store(true)
@@ -66,7 +77,7 @@ func (f *Functions) Invoke(ctx context.Context, function string, payload []byte)
 // Start invokes a function and does not wait for it. Lambda retries an invocation that fails.
 // https://docs.aws.amazon.com/lambda/latest/dg/invocation-async.html
 func (f *Functions) Start(ctx context.Context, function string, payload []byte) error {
-	_, err := f.client.Invoke(ctx, &awslambda.InvokeInput{
+	_, err := f.invoke(ctx, &awslambda.InvokeInput{
 		FunctionName: &function, InvocationType: types.InvocationTypeEvent, Payload: payload,
 	})
 	if err != nil {
@@ -77,7 +88,7 @@ func (f *Functions) Start(ctx context.Context, function string, payload []byte) 
 
 // Exists reports whether a function exists.
 func (f *Functions) Exists(ctx context.Context, function string) (bool, error) {
-	_, err := f.client.GetFunctionConfiguration(ctx, &awslambda.GetFunctionConfigurationInput{FunctionName: &function})
+	_, err := f.getFunction(ctx, &awslambda.GetFunctionConfigurationInput{FunctionName: &function})
 	if fault.Code(err) == "ResourceNotFoundException" {
 		return false, nil
 	}
@@ -90,7 +101,7 @@ func (f *Functions) Exists(ctx context.Context, function string) (bool, error) {
 // Concurrency returns how many invocations may run at the same time in the account and region, and how many of them no function reserves.
 // Both are 0 if Lambda does not report them. https://docs.aws.amazon.com/lambda/latest/api/API_GetAccountSettings.html
 func (f *Functions) Concurrency(ctx context.Context) (limit, unreserved int, err error) {
-	out, err := f.client.GetAccountSettings(ctx, &awslambda.GetAccountSettingsInput{})
+	out, err := f.getSettings(ctx, &awslambda.GetAccountSettingsInput{})
 	if err != nil {
 		return 0, 0, fmt.Errorf("reading the limits of Lambda: %w", err)
 	}
@@ -101,7 +112,7 @@ func (f *Functions) Concurrency(ctx context.Context) (limit, unreserved int, err
 }
 
 func (f *Functions) invokeBuffered(ctx context.Context, function string, payload []byte) (io.ReadCloser, error) {
-	out, err := f.client.Invoke(ctx, &awslambda.InvokeInput{FunctionName: &function, Payload: payload})
+	out, err := f.invoke(ctx, &awslambda.InvokeInput{FunctionName: &function, Payload: payload})
 	if err != nil {
 		return nil, fmt.Errorf("invoking function %s: %w", function, err)
 	}

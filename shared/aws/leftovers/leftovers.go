@@ -15,12 +15,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
-	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
-	"github.com/aws/aws-sdk-go-v2/service/ec2"
-	"github.com/aws/aws-sdk-go-v2/service/elasticloadbalancing"
-	"github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2"
-	"github.com/aws/aws-sdk-go-v2/service/iam"
-	"github.com/aws/aws-sdk-go-v2/service/kms"
 	"github.com/aws/aws-sdk-go-v2/service/resourcegroupstaggingapi"
 	tagging "github.com/aws/aws-sdk-go-v2/service/resourcegroupstaggingapi/types"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
@@ -88,14 +82,7 @@ func ownershipTags(cluster string) [][2]string {
 type Leftovers struct {
 	region string
 	tags   *resourcegroupstaggingapi.Client
-	sts    *sts.Client
-	keys   *kms.Client
-	logs   *cloudwatchlogs.Client
-	// These clients do not retry: the state machine does.
-	ec2   *ec2.Client
-	elb   *elasticloadbalancing.Client
-	elbv2 *elasticloadbalancingv2.Client
-	iam   *iam.Client
+	clients
 	// roleARN is the role that may remove leftovers. It is assumed for one cluster at a time.
 	roleARN string
 
@@ -105,12 +92,8 @@ type Leftovers struct {
 
 // New returns the leftovers of an account. A session policy limits the role to resources with a cluster's tag.
 func New(config aws.Config, roleARN string) *Leftovers {
-	once := call.Once(config)
 	return &Leftovers{
-		region: config.Region, tags: resourcegroupstaggingapi.NewFromConfig(config), sts: sts.NewFromConfig(config), roleARN: roleARN,
-		keys: kms.NewFromConfig(config), logs: cloudwatchlogs.NewFromConfig(config),
-		ec2: ec2.NewFromConfig(once), elb: elasticloadbalancing.NewFromConfig(once), elbv2: elasticloadbalancingv2.NewFromConfig(once),
-		iam:      iam.NewFromConfig(once),
+		region: config.Region, tags: resourcegroupstaggingapi.NewFromConfig(config), clients: newClients(config), roleARN: roleARN,
 		sessions: map[string]aws.Credentials{},
 	}
 }

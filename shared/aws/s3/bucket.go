@@ -27,14 +27,14 @@ func NewClient(cfg aws.Config) *awss3.Client {
 
 // Bucket is one S3 bucket.
 type Bucket struct {
-	client *awss3.Client
+	client client
 	name   string
 }
 
 var _ store.Objects = &Bucket{}
 
 // NewBucket returns the bucket with that name.
-func NewBucket(client *awss3.Client, name string) *Bucket { return &Bucket{client, name} }
+func NewBucket(client *awss3.Client, name string) *Bucket { return &Bucket{newClient(client), name} }
 
 // Name returns the bucket's name.
 func (b *Bucket) Name() string { return b.name }
@@ -134,7 +134,7 @@ func (b *Bucket) List(ctx context.Context, prefix string) ([]store.Entry, error)
 	var entries []store.Entry
 	// A key may contain characters that XML does not allow. Without URL encoding, one such key makes the whole listing unreadable.
 	// https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjectsV2.html
-	pages := awss3.NewListObjectsV2Paginator(b.client, &awss3.ListObjectsV2Input{
+	pages := awss3.NewListObjectsV2Paginator(b.client.ListObjectsV2, &awss3.ListObjectsV2Input{
 		Bucket: &b.name, Prefix: &prefix, EncodingType: types.EncodingTypeUrl,
 	})
 	for pages.HasMorePages() {

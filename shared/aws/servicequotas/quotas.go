@@ -13,10 +13,10 @@ import (
 )
 
 // Quotas of an account and region.
-type Quotas struct{ client *servicequotas.Client }
+type Quotas struct{ client client }
 
 // New returns the quotas of an account.
-func New(client *servicequotas.Client) *Quotas { return &Quotas{client} }
+func New(client *servicequotas.Client) *Quotas { return &Quotas{newClient(client)} }
 
 // Limit returns a quota of EC2, as applied to the account. Service Quotas does not report its usage.
 func (q *Quotas) Limit(ctx context.Context, code string) (quota preflight.Quota, found bool, err error) {

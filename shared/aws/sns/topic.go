@@ -10,19 +10,22 @@ import (
 	awssns "github.com/aws/aws-sdk-go-v2/service/sns"
 	"github.com/aws/aws-sdk-go-v2/service/sns/types"
 
+	"github.com/drover-run/drover/shared/aws/internal/call"
 	"github.com/drover-run/drover/shared/notification"
 )
 
 // Topic is an SNS topic.
 type Topic struct {
-	client *awssns.Client
-	arn    string
+	publish call.Operation[awssns.PublishInput, awssns.PublishOutput, awssns.Options]
+	arn     string
 }
 
 var _ notification.Topic = &Topic{}
 
 // NewTopic returns the topic with that ARN.
-func NewTopic(cfg aws.Config, arn string) *Topic { return &Topic{awssns.NewFromConfig(cfg), arn} }
+func NewTopic(cfg aws.Config, arn string) *Topic {
+	return &Topic{awssns.NewFromConfig(cfg).Publish, arn}
+}
 
 // maxMessage limits a message to what a reader can use, in bytes. SNS allows 256 KiB.
 const maxMessage = 32 << 10
@@ -50,7 +53,7 @@ func (t *Topic) Publish(ctx context.Context, subject, message string, attributes
 	for name, value := range attributes {
 		in.MessageAttributes[name] = types.MessageAttributeValue{DataType: aws.String("String"), StringValue: aws.String(value)}
 	}
-	if _, err := t.client.Publish(ctx, in); err != nil {
+	if _, err := t.publish(ctx, in); err != nil {
 		return fmt.Errorf("publishing to %s: %w", t.arn, err)
 	}
 	return nil

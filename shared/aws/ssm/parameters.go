@@ -15,10 +15,12 @@ import (
 )
 
 // Parameters of an account and region.
-type Parameters struct{ client *ssm.Client }
+type Parameters struct{ client client }
 
 // New returns the parameters of a configuration's account and region.
-func New(config aws.Config) *Parameters { return &Parameters{ssm.NewFromConfig(call.Once(config))} }
+func New(config aws.Config) *Parameters {
+	return &Parameters{newClient(ssm.NewFromConfig(call.Once(config)))}
+}
 
 // Value returns a parameter, or "" if it does not exist.
 // https://docs.aws.amazon.com/systems-manager/latest/APIReference/API_GetParameter.html

@@ -18,13 +18,15 @@ import (
 
 // Executions are the executions of drover's machines.
 type Executions struct {
-	client *sfn.Client
+	client client
 	// converge is the ARN of the converge machine. Only starts need it.
 	converge string
 }
 
 // New returns the executions of an account; converge is the ARN of the converge machine.
-func New(client *sfn.Client, converge string) *Executions { return &Executions{client, converge} }
+func New(client *sfn.Client, converge string) *Executions {
+	return &Executions{newClient(client), converge}
+}
 
 // Converge starts converging a cluster to a version of its spec, after another version (empty: none). A repeated call names the same
 // execution and starts nothing, even after that execution ended.

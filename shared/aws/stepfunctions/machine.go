@@ -17,12 +17,12 @@ import (
 
 // Machine is a state machine.
 type Machine struct {
-	client *sfn.Client
+	client client
 	arn    string
 }
 
 // NewMachine returns the machine with an ARN.
-func NewMachine(client *sfn.Client, arn string) *Machine { return &Machine{client, arn} }
+func NewMachine(client *sfn.Client, arn string) *Machine { return &Machine{newClient(client), arn} }
 
 // Start starts an execution. A repeated name starts nothing for 90 days. If name is "", Step Functions chooses one.
 func (m *Machine) Start(ctx context.Context, name string, input any) error {
@@ -68,7 +68,7 @@ func (m *Machine) Unsuccessful(ctx context.Context, since time.Time) ([]string, 
 func (m *Machine) list(ctx context.Context, status types.ExecutionStatus, page int32, match func(types.ExecutionListItem) bool,
 	started time.Time) ([]string, error) {
 	var found []string
-	pages := sfn.NewListExecutionsPaginator(m.client, &sfn.ListExecutionsInput{
+	pages := sfn.NewListExecutionsPaginator(m.client.ListExecutions, &sfn.ListExecutionsInput{
 		StateMachineArn: &m.arn, StatusFilter: status, MaxResults: page,
 	})
 	for pages.HasMorePages() {

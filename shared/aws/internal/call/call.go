@@ -4,6 +4,7 @@
 package call
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -13,6 +14,11 @@ import (
 
 	"github.com/drover-run/drover/shared/fault"
 )
+
+// Operation is one operation of an SDK client. Adapters hold operations instead of the client. In a program that finds methods by name,
+// such as with text/template, the linker keeps all methods of each type that an interface can reach. A client has a method for each
+// operation of its service.
+type Operation[In, Out, Options any] func(context.Context, *In, ...func(*Options)) (*Out, error)
 
 // Once returns a configuration whose clients do not retry. State machines retry.
 func Once(config aws.Config) aws.Config {
