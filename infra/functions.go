@@ -150,7 +150,7 @@ func newFunction(scope constructs.Construct, c code, n notices, f function, role
 	if f.name == "fleet" && c.cellLimit > 0 {
 		env["DROVER_CELL_LIMIT"] = jsii.String(strconv.Itoa(c.cellLimit))
 	}
-	if settings := c.settings.String(); settings != "" && (f.plans || f.name == "admit") {
+	if settings := c.settings.String(); settings != "" && (f.plans || f.name == "admit" || f.name == "publish") {
 		env["DROVER_CELL_SETTINGS"] = jsii.String(settings)
 	}
 	if f.notifies {

@@ -101,7 +101,7 @@ func validateRelease(r *Release, o Options) field.ErrorList {
 			errs = append(errs, field.Required(spec.Child("addons").Index(i).Child("version"), "a release states the versions of its add-ons"))
 		}
 	}
-	errs = append(errs, validateAddonIdentities(spec.Child("addons"), r.Spec.Addons, nil)...)
+	errs = append(errs, validateAddonIdentities(spec.Child("addons"), r.Spec.Addons, o.Cell)...)
 	return append(errs, validateUpgradeFrom(spec.Child("upgradeFrom"), r)...)
 }
 

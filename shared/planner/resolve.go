@@ -4,6 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/logging"
@@ -43,8 +47,33 @@ func (p *Planner) resolve(ctx context.Context, w *work, spec *api.Cluster) (api.
 	}
 	w.templates = upgrade.Templates(spec, next, d.Step, d.Keep, plan.TemplateVersions(w.deployed))
 	d.Keep.Apply(spec, w.resolved, d.Step, plan.KeptImages(w.deployed, w.resolved), plan.AddonVersions(w.deployed, w.resolved.Spec.Addons))
-	return api.Validate(w.resolved, p.validation(w)), nil
+	return p.validate(w, spec, w.resolved)
 }
+
+// validate validates a resolved spec. An error in what the release states for an add-on stops planning: it has no line in the spec.
+func (p *Planner) validate(w *work, spec, resolved *api.Cluster) (api.Errors, error) {
+	errs := api.Validate(resolved, p.validation(w))
+	var lines []string
+	for _, e := range errs {
+		part := addonIdentities.FindStringSubmatch(e.Cause.Field)
+		if part == nil {
+			continue
+		}
+		i, _ := strconv.Atoi(part[1]) // digits
+		addon := resolved.Spec.Addons[i]
+		if !slices.ContainsFunc(spec.Spec.Addons, func(own api.Addon) bool { return own.Name == addon.Name && own.PodIdentities != nil }) {
+			lines = append(lines, fmt.Sprintf("the release %s: spec.addons[%s]%s: %s", resolved.Spec.Release.Name, addon.Name, part[2],
+				e.Cause.ErrorBody()))
+		}
+	}
+	if len(lines) > 0 {
+		return nil, &Stop{status.ReasonReleaseUnusable, strings.Join(lines, "\n")}
+	}
+	return errs, nil
+}
+
+// addonIdentities is the field of an error about the identities of an add-on.
+var addonIdentities = regexp.MustCompile(`^spec\.addons\[(\d+)\](\.podIdentities.*)$`)
 
 // validation returns the options with which the spec is validated.
 func (p *Planner) validation(w *work) api.Options {
@@ -71,10 +100,10 @@ func (p *Planner) validateWanted(ctx context.Context, w *work, spec *api.Cluster
 	}
 	resolved, errs := upgrade.Effective(spec, c.release, nil, upgrade.Step{KubernetesVersion: wants.KubernetesVersion})
 	if errs == nil {
-		errs = api.Validate(resolved, p.validation(w))
+		errs, err = p.validate(w, spec, resolved)
 	}
-	if errs != nil {
-		return errs, nil
+	if errs != nil || err != nil {
+		return errs, err
 	}
 	return p.validateVersions(ctx, resolved, plan.KubernetesVersion(w.deployed), c.release.Spec.UpgradeFrom)
 }

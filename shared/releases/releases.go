@@ -55,8 +55,9 @@ type Checker struct {
 	State  State
 	EKS    EKS
 	Images Images
-	// Region is the region of the cell.
-	Region string
+	// Region is the region of the cell. Settings are what the cell allows; nil does not check them.
+	Region   string
+	Settings *api.CellSettings
 	Now    func() time.Time
 }
 
@@ -147,12 +148,14 @@ func invalid(file string, errs api.Errors) []status.Check {
 	}
 	return []status.Check{
 		{Name: preflight.FileValid, Blocks: true, Message: message, Next: fmt.Sprintf("Correct the file and upload it again; "+
-			"`drover validate %s` reports the same.", file)},
+			"`drover validate %s` reports the same, except what cellSettings does not allow.", file)},
 	}
 }
 
 func (c *Checker) checkRelease(ctx context.Context, name string, body []byte) ([]status.Check, error) {
-	release, errs := api.ReadRelease(names.ReleaseSpec(name), body, api.Options{Name: name, TemplateVersions: templates.Versions()})
+	release, errs := api.ReadRelease(names.ReleaseSpec(name), body, api.Options{
+		Name: name, TemplateVersions: templates.Versions(), Cell: c.Settings,
+	})
 	if errs != nil {
 		return invalid(names.ReleaseSpec(name), errs), nil
 	}

@@ -22,7 +22,8 @@ func New(cfg aws.Config, env lambdaruntime.Env) *handler.Handler {
 	docs := documents.New(cfg, env)
 	state, specs := docs.State(notices.New(cfg, env)), docs.Specs()
 	checker := &releases.Checker{
-		Specs: specs, State: state, EKS: eks.New(awseks.NewFromConfig(cfg)), Images: ec2.New(cfg), Region: cfg.Region, Now: time.Now,
+		Specs: specs, State: state, EKS: eks.New(awseks.NewFromConfig(cfg)), Images: ec2.New(cfg), Region: cfg.Region,
+		Settings: env.Cell(), Now: time.Now,
 	}
 	return &handler.Handler{Checker: checker, Uploads: uploads.Uploads{State: state, Specs: specs}}
 }

@@ -52,8 +52,10 @@ func New(cfg aws.Config, env lambdaruntime.Env) *handler.Handler {
 		DrainNode:  stepfunctions.NewMachine(steps, env.Must(lambdaruntime.DrainARN)),
 		Resumer:    &waiter.Resumer{Tasks: machine, Stacks: cloudformationClient, Groups: pools, State: state},
 		Admit:      &admission.Admitter{Specs: specs, State: state, Machine: machine, Now: time.Now, Settings: settings},
-		Releases:   &releases.Checker{Specs: specs, State: state, EKS: eksClient, Images: instances, Region: cfg.Region, Now: time.Now},
-		Parallel:   16,
+		Releases: &releases.Checker{
+			Specs: specs, State: state, EKS: eksClient, Images: instances, Region: cfg.Region, Settings: settings, Now: time.Now,
+		},
+		Parallel: 16,
 		// S3's events usually arrive within seconds.
 		EventGrace: 2 * time.Minute, Now: time.Now,
 	}

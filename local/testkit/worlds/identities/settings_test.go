@@ -1,6 +1,7 @@
 package identities_test
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 
@@ -87,4 +88,30 @@ func TestSettingsAreRemoved(t *testing.T) {
 		require.Equal(t, other, bounded.Boundary)
 		requireNoRole(t, a, role)
 	})
+}
+
+// The verdict on a release names what the cell does not allow. A cluster of it names the release.
+func TestReleaseBeyondTheSettings(t *testing.T) {
+	const (
+		forbids = "podIdentities[0].roleARN: Invalid value: \"" + harness.OtherRole + "\": the cell allows the roles arn:aws:iam::" + harness.ID +
+			":role/workloads/*: choose another role, or the platform team adds it to workloadRoles of cellSettings in cdk.json, and deploys drover"
+		dns = "    - {name: external-dns, version: v0.20.0-eksbuild.1, podIdentities: [{serviceAccount: external-dns, roleARN: \"" +
+			harness.OtherRole + "\"}]}\n"
+	)
+	a := start(t, harness.Options{Workloads: true})
+	a.Upload(names.ReleaseSpec("r1"), strings.Replace(withAgent(), "    - {name: vpc-cni,", dns+"    - {name: vpc-cni,", 1))
+	a.Settle()
+	verdict, err := a.State().ReleaseStatus(t.Context(), "r1")
+	require.NoError(t, err)
+	require.False(t, verdict.Status.Usable)
+	require.Regexp(t, `^releases/r1\.yaml:\d+: spec\.addons\[\d\]\.`+regexp.QuoteMeta(forbids)+`$`, verdict.Status.Checks[0].Message)
+
+	s := upload(a)
+	accepted := s.Condition(status.SpecAccepted)
+	require.Equal(t, status.ReasonReleaseUnusable, accepted.Reason)
+	require.Equal(t, "the release r1: spec.addons[external-dns]."+forbids, accepted.Message)
+	a.Upload(names.ClusterSpec("demo"), harness.Spec("demo", "  addons:\n    - {name: external-dns, podIdentities: [{serviceAccount: "+
+		"external-dns, roleARN: \""+harness.WorkloadRole+"\"}]}\n"))
+	a.Settle()
+	require.Equal(t, status.Ready, a.Status("demo").Phase, "a role of the spec replaces that of the release")
 }
