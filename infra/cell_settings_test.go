@@ -56,7 +56,9 @@ func TestCellSettings(t *testing.T) {
 			require.Equal(t, without, r, id)
 		}
 		require.Len(t, with.Resources, len(synthesizedStacks.Resources)+1)
-		require.Equal(t, map[string]bool{"drover-admit": true, "drover-plan": true, "drover-publish": true, "drover-sweep": true, "drover-upgrade": true}, got)
+		require.Equal(t, map[string]bool{
+			"drover-admit": true, "drover-plan": true, "drover-publish": true, "drover-sweep": true, "drover-upgrade": true,
+		}, got)
 	})
 	t.Run("fit into a policy", func(t *testing.T) {
 		long := api.CellSettings{WorkloadBoundary: "arn:aws:iam::111122223333:policy/workloads"}

@@ -82,6 +82,10 @@ type RecommendedIdentity struct {
 func (a AddonWithoutPermission) String() string {
 	text := fmt.Sprintf("the add-on %s %s needs permissions in AWS, and has no podIdentities", a.Name, a.Version)
 	for _, r := range a.Recommended {
+		if len(r.Policies) == 0 {
+			text += fmt.Sprintf("; EKS recommends no policy for service account %s: name a role in roleARN", r.ServiceAccount)
+			continue
+		}
 		text += fmt.Sprintf("; EKS recommends for service account %s: %s", r.ServiceAccount, strings.Join(r.Policies, ", "))
 		if missing := slices.DeleteFunc(slices.Clone(r.Policies), covered); len(missing) > 0 {
 			text += fmt.Sprintf(" (drover creates no role for %s: name a role in roleARN)", strings.Join(missing, ", "))

@@ -19,6 +19,23 @@ import (
 // CellSettingsContext is the key of the CDK context with the settings.
 const CellSettingsContext = "cellSettings"
 
+// CellSettingsVariable is the environment variable of functions with the settings. It is not set without settings.
+const CellSettingsVariable = "DROVER_CELL_SETTINGS"
+
+// NamesWorkloadRoles reports whether a spec gives pods roles or policies that the settings must allow.
+func (c *Cluster) NamesWorkloadRoles() bool {
+	return namesRole(c.Spec.Addons) || slices.ContainsFunc(c.Spec.PodIdentities, func(i PodIdentity) bool { return i.Preset == "" })
+}
+
+// NamesWorkloadRoles reports whether a release gives pods of add-ons roles that the settings must allow.
+func (r *Release) NamesWorkloadRoles() bool { return namesRole(r.Spec.Addons) }
+
+func namesRole(addons []Addon) bool {
+	return slices.ContainsFunc(addons, func(a Addon) bool {
+		return slices.ContainsFunc(a.PodIdentities, func(i AddonIdentity) bool { return i.RoleARN != "" })
+	})
+}
+
 // CellSettings are the settings of a cell.
 type CellSettings struct {
 	// WorkloadRoles are the roles that specs may give to pods, as ARNs. In a name or path, * stands for any characters.

@@ -56,7 +56,9 @@ type ClusterSpec struct {
 	// Addons are the EKS add-ons. They are added to the release's. What is stated here takes precedence.
 	Addons []Addon `json:"addons,omitempty" rule:"unique=name"`
 	// PodIdentities give the pods of service accounts permissions in AWS. They need the add-on eks-pod-identity-agent. Each namespace and
-	// service account occurs once. Pods get a new role when they start.
+	// service account occurs once, and not in an add-on's podIdentities either: EKS refuses a second role. The upload finds that for add-ons
+	// in kube-system, and for amazon-cloudwatch-observability and external-dns. For another add-on, the stack of the identities fails with
+	// the message of EKS. Pods get a new role when they start.
 	PodIdentities []PodIdentity `json:"podIdentities,omitempty" rule:"maxItems=200"`
 	// Tags are set on every stack and resource of the cluster, in addition to drover's own. Name and tags that start with aws:, drover:,
 	// kubernetes.io/cluster/, kubernetes.io/role/ and k8s.io/cluster-autoscaler/ are reserved.

@@ -34,7 +34,7 @@ const (
 	// CellLimit is how many clusters rollouts may work on at once. Empty is a tenth of the clusters, and at least three.
 	CellLimit = "DROVER_CELL_LIMIT"
 	// CellSettings are what the platform team allows specs: api.CellSettings as JSON. Empty allows nothing.
-	CellSettings = "DROVER_CELL_SETTINGS"
+	CellSettings = api.CellSettingsVariable
 	// Relay is the code of relays that this version of drover has: render.RelayCode as text.
 	Relay = "DROVER_RELAY"
 	// TaskRoot is the folder of the function's package. Lambda sets it.

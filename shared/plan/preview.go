@@ -21,4 +21,6 @@ type Preview struct {
 	Access *api.Access
 	// Accepted is the newest spec, as the status records it. It is nil if there is a Reason, or if the newest spec is not used.
 	Accepted *status.Upload
+	// ImagesUnchecked is why the images of pools could not be described, if the caller may not. It is "" if they were checked.
+	ImagesUnchecked string
 }

@@ -98,7 +98,7 @@ type Planner struct {
 	EKS    EKS
 	// Account is asked before the first creation of a cluster. It is nil in previews, which create nothing.
 	Account Account
-	// Images is asked before a pool gets an image. It is nil in previews.
+	// Images is asked before a pool gets an image. It is nil in the audit, which compares only.
 	Images Images
 	// Capacity is asked before the control plane or a pool gets subnets or security groups. It is nil in previews.
 	Capacity Capacity

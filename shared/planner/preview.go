@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/drover-run/drover/shared/fault"
 	"github.com/drover-run/drover/shared/names"
 	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/stack"
@@ -26,6 +27,13 @@ func (p *Planner) preview(ctx context.Context, cluster string) (w work, seen pla
 	w, err = p.read(ctx, Request{Cluster: cluster})
 	if err == nil {
 		seen.Plan, err = p.compare(ctx, &w)
+	}
+	if err == nil {
+		o := Outcome{Plan: seen.Plan, work: w}
+		if err = p.checkImages(ctx, &o); fault.Denied(err) {
+			seen.ImagesUnchecked, err = err.Error(), nil
+		}
+		seen.Plan = o.Plan
 	}
 	if w.rejected != nil {
 		seen.Unused = w.rejected.rejection()

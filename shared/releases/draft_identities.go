@@ -46,6 +46,11 @@ func statesRoles(addon api.Addon) bool {
 func (d *Draft) identitiesYAML(addon api.Addon) string {
 	var b strings.Builder
 	for _, r := range d.uncovered[addon.Name] {
+		if len(r.Policies) == 0 {
+			fmt.Fprintf(&b, "      # Service account %s needs permissions, and EKS recommends no policy. Name a role in podIdentities.\n",
+				oneLine(r.ServiceAccount))
+			continue
+		}
 		fmt.Fprintf(&b, "      # EKS recommends for service account %s: %s. Name a role in podIdentities.\n", oneLine(r.ServiceAccount),
 			oneLine(strings.Join(r.Policies, ", ")))
 	}

@@ -79,4 +79,13 @@ func TestDraftPermissions(t *testing.T) {
       podIdentities: []
 `)
 	require.Equal(t, "old", o.From.Spec.Addons[0].PodIdentities[0].ServiceAccount, "the other release stays")
+
+	c.recommended["external-dns"] = []api.RecommendedIdentity{{ServiceAccount: "external-dns"}}
+	draft, err = c.draft(t, o)
+	require.NoError(t, err)
+	require.Contains(t, string(draft.YAML()), "    - name: \"external-dns\"\n      version: \"v0.20.0\"\n"+
+		"      # Service account external-dns needs permissions, and EKS recommends no policy. Name a role in podIdentities.\n")
+	require.Equal(t, "the add-on external-dns v0.20.0 needs permissions in AWS, and has no podIdentities; EKS recommends no policy for "+
+		"service account external-dns: name a role in roleARN",
+		api.AddonWithoutPermission{Name: "external-dns", Version: "v0.20.0", Recommended: c.recommended["external-dns"]}.String())
 }

@@ -58,7 +58,7 @@ type Checker struct {
 	// Region is the region of the cell. Settings are what the cell allows; nil does not check them.
 	Region   string
 	Settings *api.CellSettings
-	Now    func() time.Time
+	Now      func() time.Time
 }
 
 // maxReads bounds how often a file is read again because it changed while it was checked.

@@ -24,8 +24,10 @@ import (
 	"github.com/aws/smithy-go"
 	"github.com/aws/smithy-go/logging"
 
+	"github.com/drover-run/drover/shared/api"
 	"github.com/drover-run/drover/shared/aws/autoscaling"
 	"github.com/drover-run/drover/shared/aws/cloudformation"
+	"github.com/drover-run/drover/shared/aws/ec2"
 	"github.com/drover-run/drover/shared/aws/eks"
 	"github.com/drover-run/drover/shared/aws/lambda"
 	"github.com/drover-run/drover/shared/aws/s3"
@@ -176,6 +178,17 @@ func (c *Cell) planner(specs planner.Specs) *planner.Planner {
 		Specs: specs, State: c.State, Cell: c.render, Now: time.Now, Relay: render.UnknownRelay,
 		Stacks: cloudformation.New(awscloudformation.NewFromConfig(c.cfg), resourcegroupstaggingapi.NewFromConfig(c.cfg), ""),
 		Groups: autoscaling.New(awsautoscaling.NewFromConfig(c.cfg)),
-		EKS:    eks.New(awseks.NewFromConfig(c.cfg)), Functions: lambda.New(c.cfg),
+		EKS:    eks.New(awseks.NewFromConfig(c.cfg)), Functions: lambda.New(c.cfg), Images: ec2.New(c.cfg),
 	}
+}
+
+// settings returns the settings of the deployed cell, which its functions have.
+func (c *Cell) settings(ctx context.Context) (*api.CellSettings, error) {
+	text, err := lambda.New(c.cfg).Variable(ctx, names.Function("plan"), api.CellSettingsVariable)
+	if err != nil {
+		return nil, err
+	}
+	settings, err := api.ParseCellSettings(text)
+	settings.Account = c.render.Account
+	return &settings, err
 }

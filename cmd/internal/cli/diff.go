@@ -23,6 +23,8 @@ func diffCommand() *cobra.Command {
 		Long: `Compares a cluster's spec with what is deployed, and shows the changes of stacks, the upgrade that follows and when it begins, and
 warnings. It reads the account and changes nothing. The file - is standard input.
 
+It checks the images of pools and the settings of the cell with your credentials. If you may not read one of them, a note says so.
+
 A paused spec is compared as if it were not paused.
 
 For a rollout it shows the plan over the clusters that drover observed, and how it differs from the newest plan. For a freeze, it shows
@@ -85,6 +87,10 @@ func (c *Cell) diff(ctx context.Context, cluster string, spec []byte) (*differen
 	specs := overlay{c.Specs, names.ClusterSpec(cluster), spec}
 	p := c.planner(specs)
 	p.IgnorePaused = true
+	var unknown error
+	if p.Settings, unknown = c.settings(ctx); unknown != nil {
+		p.Settings = nil
+	}
 	f, err := p.Forecast(ctx, cluster)
 	switch {
 	case err != nil:
@@ -95,6 +101,10 @@ func (c *Cell) diff(ctx context.Context, cluster string, spec []byte) (*differen
 		return nil, fmt.Errorf("nothing would be changed: %s: %s", f.Unused.Reason, f.Unused.Message)
 	}
 	d := newDifference(cluster, f, time.Now())
+	if unknown != nil && f.Spec != nil && f.Spec.NamesWorkloadRoles() {
+		d.Notes = append(d.Notes, fmt.Sprintf("the settings of the cell were not checked, which say what roles and policies specs may give to "+
+			"pods: %v", unknown))
+	}
 	if u := f.Upgrade; u != nil && u.To.KubernetesVersion != "" && !u.Queued {
 		upgrades := UpgradeChecker(c)
 		upgrades.Specs, upgrades.IgnorePaused = specs, true

@@ -131,6 +131,9 @@ func newDifference(cluster string, f planner.Forecast, now time.Time) *differenc
 	default:
 		d.Notes = append(d.Notes, fmt.Sprintf("the upgrade to %s is in flight and continues: drover status %s", r.Target, cluster))
 	}
+	if f.ImagesUnchecked != "" {
+		d.Notes = append(d.Notes, "the images of pools were not checked: "+f.ImagesUnchecked)
+	}
 	if f.Override != "" {
 		d.Notes = append(d.Notes, "the release that the spec names does not apply: "+f.Override)
 	}

@@ -2,6 +2,7 @@ package worlds
 
 import (
 	"encoding/json"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/drover-run/drover/cmd/internal/clitest"
+	"github.com/drover-run/drover/local/aws/iam"
 	"github.com/drover-run/drover/local/engine/faults"
 	"github.com/drover-run/drover/shared/status"
 )
@@ -134,6 +136,18 @@ func TestCluster(t *testing.T) {
 		require.Contains(t, out, "maxSize: 4 → 5")
 		refused := clitest.Write(t, "demo.yaml", example(t, "clusters/demo.yaml", "10.0.0.0/16", "10.9.0.0/16"))
 		require.Contains(t, fails(t, "diff", refused), "a VPC's CIDR cannot change")
+		image := clitest.Write(t, "demo.yaml", example(t, "clusters/demo.yaml", "minSize: 2", "imageID: ami-0123456789abcdef0\n      minSize: 2"))
+		require.Contains(t, fails(t, "diff", image), "pool workers: ami-0123456789abcdef0 does not exist in this region")
+		identity := clitest.Write(t, "demo.yaml", example(t, "clusters/demo.yaml", "spec:\n", "spec:\n  podIdentities:\n"+
+			"    - {namespace: shop, serviceAccount: checkout, policies: [AmazonS3FullAccess]}\n"))
+		require.Contains(t, fails(t, "diff", identity), "spec.podIdentities[0].policies[0]: Invalid value: \"AmazonS3FullAccess\": "+
+			"the cell allows the policies AmazonS3ReadOnlyAccess")
+		viewer := viewerWithout(t, "ec2:DescribeImages", "lambda:GetFunctionConfiguration")
+		r := runWith(t, viewer, "diff", image)
+		require.Contains(t, r.Stdout, "\nnote: the images of pools were not checked: describing images: ", r.Stderr)
+		r = runWith(t, viewer, "diff", identity)
+		require.Contains(t, r.Stdout, "\nnote: the settings of the cell were not checked, which say what roles and policies specs may give to "+
+			"pods: reading the configuration of function drover-plan: ", r.Stderr)
 		for _, call := range cloud.Calls.Since(mark) {
 			require.False(t, call.Mutating, "diff called %s %s", call.Service, call.Action)
 		}
@@ -161,4 +175,21 @@ func TestCluster(t *testing.T) {
 		require.Contains(t, ok(t, "status", "demo"), "demo is Ready")
 		ok(t, "apply", demo, "--watch")
 	})
+}
+
+// viewerWithout returns the environment of a role that may do everything but some actions.
+func viewerWithout(t *testing.T, actions ...string) map[string]string {
+	t.Helper()
+	role, err := cloud.Identities.CreateRole(iam.Role{Name: "viewer", Path: "/", TrustDocument: `{"Version": "2012-10-17", "Statement": [` +
+		`{"Effect": "Allow", "Principal": {"Service": "ec2.amazonaws.com"}, "Action": "sts:AssumeRole"}]}`})
+	require.NoError(t, err)
+	require.NoError(t, cloud.Identities.PutRolePolicy(role.Name, "viewer", `{"Version": "2012-10-17", "Statement": [`+
+		`{"Effect": "Allow", "Action": "*", "Resource": "*"}, {"Effect": "Deny", "Action": ["`+strings.Join(actions, `", "`)+
+		`"], "Resource": "*"}]}`))
+	_, credentials, err := cloud.Identities.AssumeRoleAs(cloud.Identities.RoleARN(role), "viewer", "ec2.amazonaws.com")
+	require.NoError(t, err)
+	as := maps.Clone(cloud.Environment())
+	as["AWS_ACCESS_KEY_ID"], as["AWS_SECRET_ACCESS_KEY"] = credentials.AccessKeyID, credentials.SecretAccessKey
+	as["AWS_SESSION_TOKEN"] = credentials.SessionToken
+	return as
 }

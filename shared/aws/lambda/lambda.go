@@ -98,6 +98,18 @@ func (f *Functions) Exists(ctx context.Context, function string) (bool, error) {
 	return true, nil
 }
 
+// Variable returns an environment variable of a function, and "" if it is not set.
+func (f *Functions) Variable(ctx context.Context, function, name string) (string, error) {
+	out, err := f.getFunction(ctx, &awslambda.GetFunctionConfigurationInput{FunctionName: &function})
+	if err != nil {
+		return "", fmt.Errorf("reading the configuration of function %s: %w", function, err)
+	}
+	if out.Environment == nil {
+		return "", nil
+	}
+	return out.Environment.Variables[name], nil
+}
+
 // Concurrency returns how many invocations may run at the same time in the account and region, and how many of them no function reserves.
 // Both are 0 if Lambda does not report them. https://docs.aws.amazon.com/lambda/latest/api/API_GetAccountSettings.html
 func (f *Functions) Concurrency(ctx context.Context) (limit, unreserved int, err error) {
