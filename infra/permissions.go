@@ -146,6 +146,11 @@ var functionGrants = map[string][]grant{
 			resources: []string{"*"},
 		},
 		{
+			why:       "Whether the keys of disks are enabled. Each key's policy decides too.",
+			actions:   []string{"kms:DescribeKey"},
+			resources: []string{"arn:${AWS::Partition}:kms:${AWS::Region}:*:key/*"},
+		},
+		{
 			why:       "Whether the principals of a new cluster's access entries exist.",
 			actions:   []string{"iam:GetRole"},
 			resources: []string{"arn:${AWS::Partition}:iam::${AWS::AccountId}:role/*"},

@@ -149,6 +149,7 @@ func TestFunctionRolesHaveOnlyTheirCalls(t *testing.T) {
 			"iam:ListOpenIDConnectProviders on *", "lambda:GetAccountSettings on *",
 			"eks:DescribeAddonVersions on *", "ec2:DescribeImages on *", "iam:GetRole on role/*", "iam:GetUser on user/*",
 			"autoscaling:DescribeAutoScalingGroups on *", "eks:DescribeCluster on cluster/drover-*",
+			"kms:DescribeKey on arn:aws:kms:eu-central-1:*:key/*",
 		},
 		"change": {
 			"autoscaling:DescribeAutoScalingGroups on *", "autoscaling:DescribeScalingActivities on *", "eks:DescribeCluster on cluster/drover-*",

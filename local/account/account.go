@@ -213,7 +213,7 @@ func (a *Account) services(o Options) (http.Handler, error) {
 		MetadataTags: true, // the default under which more fails
 		Account:      a.id, Region: a.region, Clock: a.clock, Roles: a.Identities, Objects: a.S3, Events: events, VCPUs: vCPUs(a.Quotas),
 		Quotas:      networkQuotas(a.Quotas),
-		LaunchFails: struck.LaunchFails,
+		LaunchFails: struck.LaunchFails, Keys: keys,
 	})
 	a.closing(a.EC2.Close)
 	a.ELB = elb.New(elb.Config{Identities: a.Identities, Clock: a.clock, Network: a.EC2})

@@ -52,6 +52,8 @@ Resources:
   Key: {Type: "AWS::KMS::Key", Properties: {KeyPolicy: {Version: "2012-10-17", Statement: [
     {Effect: Allow, Principal: {AWS: "arn:aws:iam::ACCOUNT:root"}, Action: "kms:*", Resource: "*"},
     {Effect: Allow, Principal: {AWS: "arn:aws:iam::ACCOUNT:role/CLOUDFORMATION"}, Action: "kms:CreateGrant", Resource: "*"},
+    {Effect: Allow, Principal: {AWS: "arn:aws:iam::ACCOUNT:role/aws-service-role/autoscaling.amazonaws.com/AWSServiceRoleForAutoScaling"},
+    Action: "kms:*", Resource: "*"},
     {Effect: Allow, Principal: {Service: logs.us-east-1.amazonaws.com}, Action: "kms:GenerateDataKey*", Resource: "*",
     Condition: {ArnEquals: {"kms:EncryptionContext:aws:logs:arn":
     "arn:aws:logs:us-east-1:ACCOUNT:log-group:/aws/eks/drover-everything/cluster"}}}]}}}
@@ -120,6 +122,8 @@ func example(t *testing.T, name string, outputs map[string]string) object {
 		general["volumes"].([]any)[0].(object)["snapshotID"] = cloud.EC2.AddSnapshot(20, true)
 		general["imageID"] = "ami-00000000000013601"
 		delete(general, "securityGroups") // they belong to a VPC that exists before
+		general["rootVolume"].(object)["kmsKeyARN"] = outputs["Key"]
+		general["volumes"].([]any)[1].(object)["kmsKeyARN"] = outputs["Key"]
 		general["rollAt"] = time.Now().Add(48 * time.Hour).UTC().Format(time.RFC3339)
 		general["drain"].(object)["loadBalancerWait"] = "1s"
 		upgrade := spec["upgrade"].(object)
@@ -187,6 +191,8 @@ func TestExamples(t *testing.T) {
 	require.NoError(t, err)
 	_, err = cloud.specs.Put(t.Context(), names.ReleaseSpec("1.37-1"), release)
 	require.NoError(t, err)
+	// The first group of an account creates this role too. The policy of the key names it.
+	require.NoError(t, cloud.Identities.LinkRole("AWSServiceRoleForAutoScaling", "autoscaling.amazonaws.com", "", nil))
 	outputs := createPrerequisites(t)
 	for _, name := range []string{"everything", "existing-network"} {
 		t.Run(name, func(t *testing.T) {

@@ -98,6 +98,8 @@ func validateBottlerocket(path *field.Path, p *Pool) (errs field.ErrorList) {
 			errs = append(errs, field.Forbidden(path.Child(name), "Bottlerocket does not have it: "+instead))
 		}
 	}
+	lacks("localStorage", p.LocalStorage != "", "use a bootstrap command in image.settings.bootstrap-commands that runs "+
+		"apiclient ephemeral-storage")
 	lacks("kubeletFlags", len(p.KubeletFlags) > 0, "use kubelet or image.settings.kubernetes")
 	lacks("files", len(p.Files) > 0, "its root file system cannot be written; use image.settings, or a bootstrap container in "+
 		"image.settings.bootstrap-containers")

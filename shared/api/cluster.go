@@ -329,6 +329,10 @@ type Pool struct {
 	RootVolume RootVolume `json:"rootVolume,omitempty"`
 	// Volumes are further disks of each node. They are deleted with it. Nothing formats or mounts them: use commands.
 	Volumes []Volume `json:"volumes,omitempty" rule:"unique=device;maxItems=10"`
+	// LocalStorage is how nodes use the disks of their instances (instance store): as one array for the kubelet, containerd and the logs of
+	// pods (RAID0, or RAID10 with half of the room), or mounted one by one below /mnt/k8s-disks (Mount). Each instance type must have such
+	// disks. Their data ends with the node. Default: not at all. Not with Bottlerocket.
+	LocalStorage LocalStorage `json:"localStorage,omitempty" rule:"enum=RAID0,RAID10,Mount"`
 	// Labels of the nodes. Of kubernetes.io/ and k8s.io/, a kubelet may only set those under node.kubernetes.io/ and
 	// kubelet.kubernetes.io/.
 	Labels map[string]string `json:"labels,omitempty" rule:"keys=label-key;format=label-value"`
@@ -455,6 +459,16 @@ const (
 	UnmanagedWait  UnmanagedPods = "Wait"
 )
 
+// LocalStorage is how nodes use the disks of their instances.
+type LocalStorage string
+
+// The values of LocalStorage.
+const (
+	LocalRAID0  LocalStorage = "RAID0"
+	LocalRAID10 LocalStorage = "RAID10"
+	LocalMount  LocalStorage = "Mount"
+)
+
 // Architecture of a processor.
 type Architecture string
 
@@ -485,8 +499,11 @@ type RootVolume struct {
 	IOPS int `json:"iops,omitempty" rule:"min=100;max=256000"`
 	// Throughput in MiB/s, of gp3 only: at most a quarter of the IOPS. Default: 125.
 	Throughput int `json:"throughput,omitempty" rule:"min=125;max=2000"`
-	// Encrypted encrypts the disk with the account's EBS key.
+	// Encrypted encrypts the disk with the account's EBS key, or with that of kmsKeyARN.
 	Encrypted *bool `json:"encrypted,omitempty" rule:"default=true"`
+	// KMSKeyARN is the KMS key that encrypts the disk, in the region of the cluster. Its key policy must allow the service-linked role of
+	// Auto Scaling to use it: no node starts otherwise. Default: the account's EBS key.
+	KMSKeyARN string `json:"kmsKeyARN,omitempty" rule:"format=kms-key-arn"`
 }
 
 // Volume is a further disk of a node.
@@ -506,8 +523,11 @@ type Volume struct {
 	IOPS int `json:"iops,omitempty" rule:"min=100;max=256000"`
 	// Throughput in MiB/s, of gp3 only, as for the root disk.
 	Throughput int `json:"throughput,omitempty" rule:"min=125;max=2000"`
-	// Encrypted encrypts the disk with the account's EBS key. A disk from an encrypted snapshot is encrypted in any case, with its key.
+	// Encrypted encrypts the disk with the account's EBS key, or with that of kmsKeyARN. A disk from an encrypted snapshot is encrypted in any
+	// case, with its key.
 	Encrypted *bool `json:"encrypted,omitempty" rule:"default=true"`
+	// KMSKeyARN is the KMS key that encrypts the disk, as for the root disk. A disk from a snapshot gets it too.
+	KMSKeyARN string `json:"kmsKeyARN,omitempty" rule:"format=kms-key-arn"`
 }
 
 // Proxy is an HTTP proxy.

@@ -98,7 +98,7 @@ func TestPoolDefaultsRejected(t *testing.T) {
 		}},
 		"an unknown field that resembles the name": {goodDefaults + "    nam: a\n", threePools, []string{
 			`f.yaml:18: spec.poolDefaults.nam: Forbidden: unknown field: the fields here are instanceTypes, architecture, minSize, ` +
-				`maxSize, zones, subnets, securityGroups, spot, image, imageID, rootVolume, volumes, labels, tags, taints, maxPods, ` +
+				`maxSize, zones, subnets, securityGroups, spot, image, imageID, rootVolume, volumes, localStorage, labels, tags, taints, maxPods, ` +
 				`metadataHopLimit, detailedMonitoring, kubelet, kubeletFlags, proxy, caBundle, files, commands, drain, update, rollAt, readiness`,
 		}},
 		"a wrong type": {goodDefaults + "    maxPods: many\n", threePools, []string{

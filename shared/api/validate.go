@@ -80,6 +80,7 @@ func validateCluster(c *Cluster, o Options) field.ErrorList {
 		errs = append(errs, validatePool(pool, &full.Spec.Pools[i])...)
 		errs = append(errs, validatePoolZones(pool.Child("zones"), full.Spec.Pools[i].Zones, &full.Spec.Network)...)
 		errs = append(errs, validatePoolSubnets(pool.Child("subnets"), full.Spec.Pools[i].Subnets, &full.Spec.Network)...)
+		errs = append(errs, validateDiskKeys(pool, &full.Spec.Pools[i], &full.Spec.Network)...)
 		errs = append(errs, validateProxy(pool.Child("proxy"), full.Spec.Pools[i].Proxy, &full.Spec.Network)...)
 		errs = append(errs, validateBundle(pool.Child("caBundle"), full.Spec.Pools[i].CABundle, o.Now)...)
 		errs = append(errs, validatePoolTags(pool.Child("tags"), full.Spec.Pools[i].Tags, c.Spec.Tags)...)

@@ -149,6 +149,39 @@ func validateVolumes(path *field.Path, volumes []Volume) (errs field.ErrorList) 
 	return errs
 }
 
+// validateDiskKeys checks the KMS keys of disks. Plan asks KMS about them.
+func validateDiskKeys(path *field.Path, p *Pool, n *Network) (errs field.ErrorList) {
+	check := func(path *field.Path, key string, encrypted *bool) {
+		at := path.Child("kmsKeyARN")
+		parts := strings.Split(key, ":")
+		if len(parts) < 4 {
+			return // absent, or not an ARN, which has an error of its own
+		}
+		if encrypted != nil && !*encrypted {
+			errs = append(errs, field.Forbidden(at, "the disk is not encrypted: remove this field, or set encrypted to true"))
+		}
+		if len(n.Zones) > 0 && parts[3] != regionOf(n.Zones[0]) {
+			errs = append(errs, field.Invalid(at, key, "must be in the region of the zones, "+regionOf(n.Zones[0])))
+		}
+	}
+	check(path.Child("rootVolume"), p.RootVolume.KMSKeyARN, p.RootVolume.Encrypted)
+	for i := range p.Volumes {
+		check(path.Child("volumes").Index(i), p.Volumes[i].KMSKeyARN, p.Volumes[i].Encrypted)
+	}
+	return errs
+}
+
+// DiskKeys returns the KMS keys of the pool's disks, each once and sorted.
+func (p *Pool) DiskKeys() (arns []string) {
+	arns = append(arns, p.RootVolume.KMSKeyARN)
+	for i := range p.Volumes {
+		arns = append(arns, p.Volumes[i].KMSKeyARN)
+	}
+	arns = slices.DeleteFunc(arns, func(arn string) bool { return arn == "" })
+	slices.Sort(arns)
+	return slices.Compact(arns)
+}
+
 // maxDrain is one hour less than the maximum time at a lifecycle hook, because the actions of onTimeout need time too.
 // https://docs.aws.amazon.com/autoscaling/ec2/userguide/completing-lifecycle-hooks.html
 const maxDrain = 47 * time.Hour

@@ -45,6 +45,30 @@ var poolRejections = map[string]rejection{
 			`demo.yaml:16: spec.pools[0].subnets: Too few: 0: must have at least 1 item`,
 		},
 	},
+	"keys of disks that are wrong": {
+		pool("rootVolume: {encrypted: false, kmsKeyARN: \"arn:aws:kms:us-east-1:111122223333:key/a\"}", "volumes:",
+			"  - {device: /dev/xvdb, sizeGiB: 10, kmsKeyARN: \"arn:aws:kms:eu-west-1:111122223333:key/a\"}",
+			"  - {device: /dev/xvdc, sizeGiB: 10, kmsKeyARN: alias/disks}",
+			"  - {device: /dev/xvdd, sizeGiB: 10, encrypted: false, kmsKeyARN: \"arn:aws:kms:us-east-1:111122223333:key/a\"}"), []string{
+			`demo.yaml:17: spec.pools[0].rootVolume.kmsKeyARN: Forbidden: the disk is not encrypted: remove this field, or set encrypted to true`,
+			`demo.yaml:19: spec.pools[0].volumes[0].kmsKeyARN: Invalid value: "arn:aws:kms:eu-west-1:111122223333:key/a": must be in the region ` +
+				`of the zones, us-east-1`,
+			`demo.yaml:20: spec.pools[0].volumes[1].kmsKeyARN: Invalid value: "alias/disks": must be the ARN of a KMS key (not of an alias), ` +
+				`such as "arn:aws:kms:us-east-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab"`,
+			`demo.yaml:21: spec.pools[0].volumes[2].kmsKeyARN: Forbidden: the disk is not encrypted: remove this field, or set encrypted to true`,
+		},
+	},
+	"local storage that does not exist": {
+		pool("localStorage: RAID5"), []string{
+			`demo.yaml:17: spec.pools[0].localStorage: Unsupported value: "RAID5": supported values: "RAID0", "RAID10", "Mount"`,
+		},
+	},
+	"local storage of Bottlerocket": {
+		pool("localStorage: RAID0", "image: {family: Bottlerocket}"), []string{
+			`demo.yaml:17: spec.pools[0].localStorage: Forbidden: Bottlerocket does not have it: use a bootstrap command in ` +
+				`image.settings.bootstrap-commands that runs apiclient ephemeral-storage`,
+		},
+	},
 	"tags of a pool that are wrong": {
 		pool(`tags: {"aws:x": a, Name: b, "a#b": c, ok: "", team: d, TEAM: e}`), []string{
 			`demo.yaml:17: spec.pools[0].tags[aws:x]: Invalid value: "aws:x": must not start with "aws:", which is reserved`,

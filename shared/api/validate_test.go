@@ -229,8 +229,8 @@ func TestReadReportsAllErrors(t *testing.T) {
 		`demo.yaml:15: spec.pools[0].minSize: Invalid value: "one": must be a whole number`,
 		`demo.yaml:16: spec.pools[0].maxSize: Invalid value: 0: must be greater than or equal to 1`,
 		`demo.yaml:17: spec.pools[0].size: Forbidden: unknown field: the fields here are name, instanceTypes, architecture, minSize, ` +
-			`maxSize, zones, subnets, securityGroups, spot, image, imageID, rootVolume, volumes, labels, tags, taints, maxPods, metadataHopLimit, ` +
-			`detailedMonitoring, ` +
+			`maxSize, zones, subnets, securityGroups, spot, image, imageID, rootVolume, volumes, localStorage, labels, tags, taints, ` +
+			`maxPods, metadataHopLimit, detailedMonitoring, ` +
 			`kubelet, kubeletFlags, proxy, caBundle, files, commands, drain, update, rollAt, readiness`,
 	}, lines(errs))
 }

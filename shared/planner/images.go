@@ -108,9 +108,7 @@ func newImages(w *work, changes plan.Plan) (pools []*api.Pool) {
 
 // addUnverified adds to the reasons of a pool's change that its image could not be verified.
 func addUnverified(o *Outcome, pool *api.Pool, image *preflight.Image) {
-	i := slices.IndexFunc(o.Plan.Changes, func(c plan.Change) bool { return c.Stack == names.PoolStack(pool.Name) })
-	change := &o.Plan.Changes[i]
-	change.Reasons = append(slices.Clone(change.Reasons), status.Reason{
+	addReason(o, pool, status.Reason{
 		Field: fmt.Sprintf("image of pool %s, not verified", pool.Name), New: fmt.Sprintf("%s (%s)", image.ID, image.Name),
 	})
 }

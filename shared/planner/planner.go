@@ -78,6 +78,13 @@ type Images interface {
 type Capacity interface {
 	Subnets(ctx context.Context, ids []string) (map[string]preflight.Subnet, error)
 	SecurityGroups(ctx context.Context, ids []string) (map[string]preflight.SecurityGroup, error)
+	InstanceTypes(ctx context.Context, names []string) (map[string]preflight.InstanceType, error)
+}
+
+// Keys describes KMS keys: kms.Keys.
+type Keys interface {
+	// Describe returns the state of a key. found is false if it does not exist, and permitted is false if the key may not be described.
+	Describe(ctx context.Context, arn string) (state string, found, permitted bool, err error)
 }
 
 // Networks reads zones, services, addresses and existing networks: a subset of ec2.Networks.
@@ -100,8 +107,11 @@ type Planner struct {
 	Account Account
 	// Images is asked before a pool gets an image. It is nil in the audit, which compares only.
 	Images Images
-	// Capacity is asked before the control plane or a pool gets subnets or security groups. It is nil in previews.
+	// Capacity is asked before the control plane or a pool gets subnets or security groups, and before a pool gets local storage. It is nil
+	// in previews.
 	Capacity Capacity
+	// Keys is asked before the disks of a pool get a KMS key. It is nil in previews.
+	Keys Keys
 	// Networks is asked before a network gets a zone, an endpoint or an address, and when a cluster in an existing network changes. It is nil
 	// in previews.
 	Networks Networks
@@ -203,6 +213,12 @@ func (p *Planner) Plan(ctx context.Context, in Request) (o Outcome, err error) {
 		return o, err
 	}
 	if err = p.checkPoolNetworks(ctx, &o); err != nil {
+		return o, err
+	}
+	if err = p.checkDiskKeys(ctx, &o); err != nil {
+		return o, err
+	}
+	if err = p.checkLocalStorage(ctx, &o); err != nil {
 		return o, err
 	}
 	o.Upgrade = p.plannedUpgrade(o.work)

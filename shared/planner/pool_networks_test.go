@@ -32,6 +32,10 @@ func (n *networks) SecurityGroups(_ context.Context, ids []string) (map[string]p
 	return n.groups, n.err
 }
 
+func (n *networks) InstanceTypes(context.Context, []string) (map[string]preflight.InstanceType, error) {
+	return nil, n.err
+}
+
 func TestNetworksOfPools(t *testing.T) {
 	given := func() (*networks, *Outcome) {
 		n := &networks{

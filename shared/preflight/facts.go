@@ -223,6 +223,8 @@ type InstanceType struct {
 	VCPUs int
 	// Addresses is the number of IPv4 addresses of a network interface. The CNI allocates all of them at once.
 	Addresses int
+	// Disks is the number of NVMe disks of an instance (instance store).
+	Disks int
 }
 
 // Quota of the account.

@@ -106,13 +106,18 @@ func fullCluster() *api.Cluster {
 					ImageID:        "ami-00000000000000001",
 					RootVolume: api.RootVolume{
 						SizeGiB: 80, Type: "gp3", IOPS: 4000, Throughput: 250, Encrypted: &on,
+						KMSKeyARN: "arn:aws:kms:eu-central-1:111122223333:key/disks",
 					},
 					Volumes: []api.Volume{
-						{Device: "/dev/xvdb", SizeGiB: 200, Type: "io2", IOPS: 3000, Encrypted: &on},
+						{
+							Device: "/dev/xvdb", SizeGiB: 200, Type: "io2", IOPS: 3000, Encrypted: &on,
+							KMSKeyARN: "arn:aws:kms:eu-central-1:111122223333:key/data",
+						},
 						{Device: "/dev/xvdc", SnapshotID: "snap-0123456789abcdef0", Type: "gp3", Throughput: 250},
 					},
-					Labels: map[string]string{"example.com/team": "shop", "tier": "web"},
-					Tags:   map[string]string{"cost-center": "4712", "example.com/tier": "web"},
+					LocalStorage: api.LocalRAID10,
+					Labels:       map[string]string{"example.com/team": "shop", "tier": "web"},
+					Tags:         map[string]string{"cost-center": "4712", "example.com/tier": "web"},
 					Taints: []api.Taint{
 						{Key: "example.com/dedicated", Value: "shop", Effect: "NoSchedule"}, {Key: "spot", Effect: "PreferNoSchedule"},
 					},

@@ -25,7 +25,11 @@ type poolParams struct {
 	DataDisk bool
 	Volumes  []volume
 	// SecurityGroups are those in addition to the cluster's, sorted.
-	SecurityGroups     []string
+	SecurityGroups []string
+	// DiskKeys are the KMS keys of the disks.
+	DiskKeys []string
+	// LocalStorage is how the disks of instances are used, and the instance types that have some. It is empty if they are not used.
+	LocalStorage       []string
 	MetadataHopLimit   int
 	DetailedMonitoring bool
 	// ZonalShift is nil if the spec does not state it.
@@ -77,6 +81,7 @@ func newPoolParams(cluster *api.Cluster, pool *api.Pool, userData []part, rollAt
 		DetailedMonitoring: pool.DetailedMonitoring,
 		SecurityGroups:     slices.Sorted(slices.Values(pool.SecurityGroups)),
 		ZonalShift:         newZonalShift(cluster.Spec.ControlPlane.ZonalShift),
+		DiskKeys:           pool.DiskKeys(),
 		UserData:           userData,
 		InstanceTypes:      pool.InstanceTypes,
 		MinSize:            strconv.Itoa(pool.MinSize),
@@ -86,6 +91,9 @@ func newPoolParams(cluster *api.Cluster, pool *api.Pool, userData []part, rollAt
 	}
 	for _, v := range pool.Volumes {
 		p.Volumes = append(p.Volumes, volume{v, isEnabled(v.Encrypted)})
+	}
+	if pool.LocalStorage != "" {
+		p.LocalStorage = append([]string{string(pool.LocalStorage)}, pool.InstanceTypes...)
 	}
 	policy, err := drainPolicy(&pool.Drain)
 	if err != nil {

@@ -28,6 +28,8 @@ type userDataParams struct {
 	KubeletApart bool
 	// Environment are the variables of every service of the system, and of the scripts here.
 	Environment []variable
+	// LocalStorage is how the disks of the instance are used, or "".
+	LocalStorage string
 	// CABundle has certificates in PEM, or is "".
 	CABundle string
 	// Configuration is the S3 address of the script with files and commands, or "".
@@ -72,6 +74,8 @@ func (r *renderer) userData(pool *api.Pool) ([]part, error) {
 		MaxPods:     pool.MaxPods,
 		Region:      r.Cell.Region,
 		Environment: proxyEnvironment(r.Cell, r.Resolved, pool.Proxy),
+
+		LocalStorage: string(pool.LocalStorage),
 	}
 	var err error
 	if params.CABundle, err = pool.Certificates(); err != nil {

@@ -49,6 +49,8 @@ func (d Deployed) API() API {
 // Failure is why an operation on a stack failed: the resource that failed first, and the reason that AWS gave.
 type Failure struct {
 	Resource, Reason string
+	// StackARN is the ARN of the stack.
+	StackARN string
 	// Stuck are the resources at which the last attempt of a rollback or a deletion stopped.
 	Stuck []Stuck
 	// Began is when the operation began. RollbackBegan is when its rollback began, or zero.

@@ -91,6 +91,25 @@ func NoInstances(why string) string {
 	return "Auto Scaling could not launch an instance: " + strings.TrimRight(why, ". ") + ": " + launchAdvice(why)
 }
 
+// keyReason matches EC2's reasons that may be about a KMS key.
+var keyReason = regexp.MustCompile(`(?i)\bClient\.InternalError\b|\bInvalidKMSKey\b|\bKMS\b|encrypt`)
+
+// keyAdvice returns the statements that let Auto Scaling use a KMS key, if EC2's reason may be about one. The ARN of the stack has the
+// account.
+// https://docs.aws.amazon.com/autoscaling/ec2/userguide/key-policy-requirements-EBS-encryption.html
+func keyAdvice(why, stackARN string) string {
+	arn := strings.Split(stackARN, ":")
+	if !keyReason.MatchString(why) || len(arn) < 5 {
+		return ""
+	}
+	role := "arn:" + arn[1] + ":iam::" + arn[4] + ":role/aws-service-role/autoscaling.amazonaws.com/AWSServiceRoleForAutoScaling"
+	return "statements for its key policy: " +
+		`{"Effect": "Allow", "Principal": {"AWS": "` + role + `"}, "Action": ["kms:Encrypt", "kms:Decrypt", "kms:ReEncrypt*", ` +
+		`"kms:GenerateDataKey*", "kms:DescribeKey"], "Resource": "*"}, ` +
+		`{"Effect": "Allow", "Principal": {"AWS": "` + role + `"}, "Action": "kms:CreateGrant", "Resource": "*", ` +
+		`"Condition": {"Bool": {"kms:GrantIsForAWSResource": "true"}}}`
+}
+
 // launchAdvice returns what to do about EC2's reason.
 func launchAdvice(why string) string {
 	for _, refusal := range refusals {
@@ -110,7 +129,7 @@ var refusals = []struct {
 	advice string
 }{
 	{regexp.MustCompile(`(?i)\b(limit|quota|max spot instance count exceeded)\b`), causeAdvice["ServiceLimitExceeded"]},
-	{regexp.MustCompile(`(?i)\bClient\.InternalError\b|\bKMS\b|encrypt`),
+	{keyReason,
 		"the KMS key of the volumes or the image must allow Auto Scaling's service-linked role to use it"},
 	{regexp.MustCompile(`(?i)\bcapacity\b`), "EC2 has no capacity for them there now: name more instance types, or subnets of other zones, " +
 		"in the pool, or wait"},

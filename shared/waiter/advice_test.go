@@ -1,6 +1,7 @@
 package waiter
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -120,5 +121,32 @@ func TestNoInstances(t *testing.T) {
 			require.Contains(t, got, "Auto Scaling could not launch an instance: "+strings.TrimRight(test.why, "."))
 			require.Contains(t, got, test.advice)
 		})
+	}
+}
+
+func TestKeyAdvice(t *testing.T) {
+	const arn = "arn:aws-cn:cloudformation:cn-north-1:111122223333:stack/drover-demo-pool-a/1"
+	for why, isKey := range map[string]bool{
+		"Client.InternalError: Client error on launch":                                     true,
+		"Client.InvalidKMSKey.InvalidState: The KMS key provided is in an incorrect state": true,
+		"We currently do not have sufficient m7i.large capacity in the Availability Zone":  false,
+		"You have requested more vCPU capacity than your current vCPU limit of 32 allows":  false,
+		"Your quota allows for 0 more running instance(s). You requested at least 1.":      false,
+	} {
+		got := keyAdvice(why, arn)
+		if !isKey {
+			require.Empty(t, got, why)
+			continue
+		}
+		list, found := strings.CutPrefix(got, "statements for its key policy: ")
+		require.True(t, found, why)
+		var statements []struct{ Principal struct{ AWS string } }
+		require.NoError(t, json.Unmarshal([]byte("["+list+"]"), &statements))
+		require.Len(t, statements, 2)
+		for _, statement := range statements {
+			require.Equal(t, "arn:aws-cn:iam::111122223333:role/aws-service-role/autoscaling.amazonaws.com/AWSServiceRoleForAutoScaling",
+				statement.Principal.AWS)
+		}
+		require.Empty(t, keyAdvice(why, ""), "without the account")
 	}
 }

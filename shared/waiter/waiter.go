@@ -133,6 +133,9 @@ func (r *Resumer) Resume(ctx context.Context, w store.Waiter, report status.Stac
 				recorded.Reason += "; " + NoInstances(why)
 				refused = "\n" + NoInstances(why)
 			}
+			if statements := keyAdvice(why, failure.StackARN); statements != "" {
+				refused += "\n" + statements
+			}
 		}
 		missed = !isForeign && refused == "" && stackStatus == stack.UpdateRollbackComplete && failure.MissedSignals()
 		if !isForeign && refused == "" && stackStatus == stack.UpdateRollbackComplete {

@@ -20,6 +20,7 @@ import (
 	"github.com/drover-run/drover/shared/aws/ec2"
 	"github.com/drover-run/drover/shared/aws/eks"
 	"github.com/drover-run/drover/shared/aws/iam"
+	"github.com/drover-run/drover/shared/aws/kms"
 	"github.com/drover-run/drover/shared/aws/lambda"
 	"github.com/drover-run/drover/shared/aws/servicequotas"
 	"github.com/drover-run/drover/shared/aws/stepfunctions"
@@ -43,7 +44,7 @@ func New(cfg aws.Config, env lambdaruntime.Env) *handler.Handler {
 	eksClient := eks.New(awseks.NewFromConfig(cfg))
 	capacity, networks := ec2.New(cfg), ec2.NewNetworks(cfg, env.Must(lambdaruntime.Account))
 	p := &planner.Planner{
-		Images: capacity, Capacity: capacity, Networks: networks, Relay: relayCode, Functions: functions,
+		Images: capacity, Capacity: capacity, Networks: networks, Keys: kms.New(cfg), Relay: relayCode, Functions: functions,
 		RelayFile: func() ([]byte, error) {
 			return os.ReadFile(filepath.Join(env.Variables[lambdaruntime.TaskRoot], relayFile))
 		},

@@ -109,10 +109,9 @@ func (s *Service) describe(g *group) describedGroup {
 		CreatedTime: g.created, VPCZoneIdentifier: strings.Join(g.settings.Subnets, ","), Tags: g.describeTags(),
 		TerminationPolicies:              g.settings.TerminationPolicies,
 		NewInstancesProtectedFromScaleIn: g.settings.NewInstancesProtectedFromScaleIn != nil && *g.settings.NewInstancesProtectedFromScaleIn,
-		ServiceLinkedRoleARN: "arn:" + s.config.Partition + ":iam::" + s.config.Account +
-			":role/aws-service-role/autoscaling.amazonaws.com/AWSServiceRoleForAutoScaling",
-		CapacityRebalance: g.settings.CapacityRebalance != nil && *g.settings.CapacityRebalance,
-		LaunchTemplate:    g.settings.LaunchTemplate, MixedInstancesPolicy: g.settings.MixedInstancesPolicy,
+		ServiceLinkedRoleARN:             s.linkedRoleARN(),
+		CapacityRebalance:                g.settings.CapacityRebalance != nil && *g.settings.CapacityRebalance,
+		LaunchTemplate:                   g.settings.LaunchTemplate, MixedInstancesPolicy: g.settings.MixedInstancesPolicy,
 		DefaultInstanceWarmup: g.settings.DefaultInstanceWarmup, MaxInstanceLifetime: g.settings.MaxInstanceLifetime,
 		InstanceMaintenancePolicy:        g.settings.InstanceMaintenancePolicy,
 		AvailabilityZoneImpairmentPolicy: g.settings.AvailabilityZoneImpairmentPolicy,
@@ -416,4 +415,10 @@ func (s *Service) Tagged(context.Context) []tagging.Tagged {
 		}
 	}
 	return tagged
+}
+
+// linkedRoleARN is the ARN of the service-linked role.
+func (s *Service) linkedRoleARN() string {
+	return "arn:" + s.config.Partition + ":iam::" + s.config.Account +
+		":role/aws-service-role/autoscaling.amazonaws.com/AWSServiceRoleForAutoScaling"
 }

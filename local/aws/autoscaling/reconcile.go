@@ -189,6 +189,7 @@ func (s *Service) launchSomewhere(g *group, template ec2.Template, overrides []O
 		for _, o := range overrides {
 			i, err := s.config.Instances.Launch(ec2.LaunchRequest{
 				Template: template, InstanceType: o.InstanceType, ImageID: o.ImageId, SubnetID: sub.ID, Spot: spot, Tags: tags,
+				RoleARN: s.linkedRoleARN(), Principal: "autoscaling.amazonaws.com",
 			})
 			if err == nil {
 				return i, nil

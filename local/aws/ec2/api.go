@@ -279,6 +279,7 @@ func (s *Service) describeVolumes(_ context.Context, c *wire.Call) (any, error) 
 		Iops                                           int `xml:",omitempty"`
 		Throughput                                     int `xml:",omitempty"`
 		Encrypted                                      bool
+		KmsKeyId                                       string `xml:",omitempty"`
 		CreateTime                                     time.Time
 		AttachmentSet                                  []attachment
 		TagSet                                         []tagItem
@@ -289,7 +290,7 @@ func (s *Service) describeVolumes(_ context.Context, c *wire.Call) (any, error) 
 	}{NextToken: next}
 	for _, v := range list {
 		x := item{VolumeId: v.id, AvailabilityZone: v.zone, VolumeType: v.typ, Status: status(v), Size: v.size, Iops: v.iops,
-			Throughput: v.throughput, Encrypted: v.encrypted, CreateTime: v.created, TagSet: tagSet(v.tags)}
+			Throughput: v.throughput, Encrypted: v.encrypted, KmsKeyId: v.key, CreateTime: v.created, TagSet: tagSet(v.tags)}
 		if v.instance != "" {
 			x.AttachmentSet = []attachment{{
 				VolumeId: v.id, InstanceId: v.instance, Device: v.device, Status: "attached", DeleteOnTermination: v.dies,

@@ -106,8 +106,19 @@ func (s *Service) describeInstanceTypes(_ context.Context, c *wire.Call) (any, e
 			return nil, err
 		}
 	}
+	type disk struct {
+		SizeInGB, Count int
+		Type            string
+	}
+	type store struct {
+		TotalSizeInGB int
+		NvmeSupport   string
+		Disks         []disk
+	}
 	type item struct {
 		InstanceType                                     string
+		InstanceStorageSupported                         bool
+		InstanceStorageInfo                              *store
 		CurrentGeneration, BurstablePerformanceSupported bool
 		ProcessorInfo                                    struct{ SupportedArchitectures []string }
 		VCpuInfo                                         struct{ DefaultVCpus int }
@@ -135,6 +146,11 @@ func (s *Service) describeInstanceTypes(_ context.Context, c *wire.Call) (any, e
 			x.ProcessorInfo.SupportedArchitectures = []string{t.Architecture}
 			x.VCpuInfo.DefaultVCpus, x.MemoryInfo.SizeInMiB = t.VCPUs, t.MemoryMiB
 			x.NetworkInfo.MaximumNetworkInterfaces, x.NetworkInfo.Ipv4AddressesPerInterface = t.Interfaces, t.AddressesPerInterface
+			// https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_InstanceStorageInfo.html
+			if t.Disks > 0 {
+				x.InstanceStorageSupported = true
+				x.InstanceStorageInfo = &store{t.Disks * t.DiskGB, "required", []disk{{t.DiskGB, t.Disks, "ssd"}}}
+			}
 			found = append(found, x)
 		}
 	}

@@ -127,6 +127,10 @@ func (s *Service) bootAL2023(ctx context.Context, i *instance) (r registration, 
 		s.log(i, "nodeadm", "fatal: "+err.Error())
 		return r, false
 	}
+	if err := config.node.setUpDisks(i.typ.Disks); err != nil {
+		s.log(i, "nodeadm", "fatal: "+err.Error())
+		return r, false
+	}
 	if r.kubelet, err = config.node.kubelet(); err != nil {
 		s.log(i, "nodeadm", "fatal: "+err.Error())
 		return r, false

@@ -17,6 +17,8 @@ type InstanceType struct {
 	// Interfaces and AddressesPerInterface bound the pods of the VPC CNI.
 	Interfaces, AddressesPerInterface int
 	Burstable                         bool
+	// Disks is the number of NVMe disks of an instance, and DiskGB the size of one. Other types have only EBS.
+	Disks, DiskGB int
 }
 
 // MaxPods is the number of pods that nodeadm allows without prefix delegation.
@@ -48,7 +50,10 @@ var instanceTypes = func() map[string]InstanceType {
 	types := map[string]InstanceType{}
 	add := func(family, architecture string, s size, memoryMiB int, burstable bool) {
 		name := family + "." + s.name
-		types[name] = InstanceType{name, architecture, s.vcpus, memoryMiB, s.interfaces, s.addresses, burstable}
+		types[name] = InstanceType{
+			Name: name, Architecture: architecture, VCPUs: s.vcpus, MemoryMiB: memoryMiB, Interfaces: s.interfaces,
+			AddressesPerInterface: s.addresses, Burstable: burstable,
+		}
 	}
 	memoryPerVCPU := map[byte]int{'c': 2 << 10, 'm': 4 << 10, 'r': 8 << 10}
 	for _, letter := range []byte("cmr") {
@@ -73,6 +78,17 @@ var instanceTypes = func() map[string]InstanceType {
 			add("g5g", "arm64", s, s.vcpus*2<<10, false)
 			add("inf2", "x86_64", s, s.vcpus*4<<10, false)
 		}
+	}
+	// Types with disks: https://docs.aws.amazon.com/ec2/latest/instancetypes/gp.html#gp_instance-store
+	for name, disks := range map[string]struct{ count, gb int }{
+		"large": {1, 118}, "xlarge": {1, 237}, "2xlarge": {1, 474}, "4xlarge": {1, 950}, "8xlarge": {1, 1900}, "12xlarge": {2, 1425},
+		"16xlarge": {2, 1900}, "24xlarge": {4, 1425},
+	} {
+		s := sizes[slices.IndexFunc(sizes, func(s size) bool { return s.name == name })]
+		add("m6id", "x86_64", s, s.vcpus*4<<10, false)
+		t := types["m6id."+name]
+		t.Disks, t.DiskGB = disks.count, disks.gb
+		types[t.Name] = t
 	}
 	for family, architecture := range map[string]string{"t3": "x86_64", "t3a": "x86_64", "t4g": "arm64"} {
 		for _, s := range burstableSizes {

@@ -46,12 +46,14 @@ type instance struct {
 	interrupted              bool
 	cancel                   context.CancelFunc // ends its life
 	dead                     chan struct{}      // closed when its life has ended
+	refusedKey               string             // why KMS does not let its volumes be created, or ""
 }
 
 type volume struct {
 	object
 	zone, instance, device, typ string
 	size, iops, throughput      int
+	key                         string
 	encrypted, dies             bool
 	created                     time.Time
 }
@@ -82,6 +84,8 @@ type LaunchRequest struct {
 	Spot                  bool
 	// Tags of the instance, in addition to the template's.
 	Tags map[string]string
+	// RoleARN is the service-linked role of the service that launches it, and Principal that service. KMS checks the role.
+	RoleARN, Principal string
 }
 
 // launch is a LaunchRequest with its resolved references.
@@ -284,7 +288,7 @@ func (s *Service) launch(r LaunchRequest) (Instance, error) {
 	i := &instance{
 		object: s.newObject("instance", "i", tags), image: l.image, typ: l.typ, vpc: l.subnet.vpc, subnet: l.subnet.id, zone: l.subnet.zone,
 		state: Pending, launched: s.config.Clock.Now(), profileARN: l.profileARN, roleARN: l.roleARN, spot: r.Spot, groups: l.groups,
-		dead: make(chan struct{}),
+		dead: make(chan struct{}), refusedKey: s.refusedKey(r, l.data.BlockDeviceMappings),
 	}
 	if o := l.data.MetadataOptions; o != nil {
 		i.metadata = *o
@@ -388,6 +392,7 @@ func (s *Service) addVolumes(i *instance, l launch) {
 				*to = *from
 			}
 		}
+		v.key = b.Ebs.KmsKeyId
 		v.encrypted = b.Ebs.Encrypted != nil && *b.Ebs.Encrypted || fromSnapshot && snap.encrypted
 		v.dies = b.Ebs.DeleteOnTermination == nil || *b.Ebs.DeleteOnTermination
 	}
@@ -401,6 +406,11 @@ func (s *Service) live(ctx context.Context, i *instance) {
 	}
 	s.mu.Lock()
 	if i.state != Pending {
+		s.mu.Unlock()
+		return
+	}
+	if i.refusedKey != "" {
+		s.terminate(i, i.refusedKey)
 		s.mu.Unlock()
 		return
 	}

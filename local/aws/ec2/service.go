@@ -60,6 +60,12 @@ type Objects interface {
 	ReadObject(ctx context.Context, caller iam.Caller, bucket, key, version string) ([]byte, error)
 }
 
+// Keys is the interface to KMS, whose keys encrypt volumes.
+type Keys interface {
+	// AuthorizeVolume returns an error unless a caller may have volumes encrypted with a key, by ARN.
+	AuthorizeVolume(caller iam.Caller, keyARN string) error
+}
+
 // Emitter sends events to the account's default bus: EventBridge.
 type Emitter interface {
 	Emit(ctx context.Context, source, detailType string, resources []string, detail any)
@@ -78,6 +84,8 @@ type Config struct {
 	Roles   Roles
 	Objects Objects
 	Events  Emitter
+	// Keys may be nil. Then every key can be used.
+	Keys Keys
 	// Quotas limit the networks.
 	Quotas Quotas
 	// VCPUs is the quota of vCPUs of running instances, spot or on-demand. nil is no limit. All types of the catalog are in the standard

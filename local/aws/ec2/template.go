@@ -129,6 +129,9 @@ func checkVolume(b BlockDevice) error {
 	if b.Ebs == nil {
 		return nil
 	}
+	if err := checkKeys(b); err != nil {
+		return err
+	}
 	typ, size := b.Ebs.VolumeType, b.Ebs.VolumeSize
 	limits := map[string]struct{ sizeMin, sizeMax, iopsMin, iopsMax int }{
 		"":    {sizeMin: 1, sizeMax: 16384},

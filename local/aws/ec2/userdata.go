@@ -142,6 +142,23 @@ func (n *nodeConfig) validate() error {
 	return nil
 }
 
+// setUpDisks is the setup of the disks of an instance, which fails for RAID10 with too few of them. It skips instances without disks.
+// https://github.com/awslabs/amazon-eks-ami/blob/main/templates/al2023/runtime/bin/setup-local-disks
+func (n *nodeConfig) setUpDisks(disks int) error {
+	storage, _ := n.Spec.Instance["localStorage"].(map[string]any)
+	strategy, _ := storage["strategy"].(string)
+	switch strategy {
+	case "", "RAID0", "Mount":
+	case "RAID10":
+		if disks > 0 && disks < 4 {
+			return fmt.Errorf("raid10 requires at least 4 disks, but only %d found, can not continue", disks)
+		}
+	default:
+		return errors.New("Valid disk setup options are: raid0, raid10, mount or none")
+	}
+	return nil
+}
+
 // kubelet has the settings of the node from the configuration and the flags.
 type kubelet struct {
 	labels  map[string]string

@@ -123,6 +123,32 @@ func (s *Service) AuthorizeCluster(caller iam.Caller, arn string) error {
 	return nil
 }
 
+// AuthorizeVolume returns an error unless a caller may have EBS volumes encrypted with a key, by ARN: EBS creates data keys by a grant,
+// which the caller creates. The key policy of another account's key is not simulated. It allows everything here.
+// https://docs.aws.amazon.com/autoscaling/ec2/userguide/key-policy-requirements-EBS-encryption.html
+// https://docs.aws.amazon.com/ebs/latest/userguide/how-ebs-encryption-works.html
+func (s *Service) AuthorizeVolume(caller iam.Caller, arn string) error {
+	if !strings.HasPrefix(arn, s.arn("key/")) {
+		return nil
+	}
+	s.mu.Lock()
+	k, err := s.find(arn)
+	enabled := err == nil && k.enabled
+	s.mu.Unlock()
+	switch {
+	case err != nil:
+		return err
+	case !enabled:
+		return wire.Errorf("DisabledException", "%s is disabled.", arn)
+	}
+	for _, action := range []string{"DescribeKey", "Decrypt", "GenerateDataKeyWithoutPlaintext"} {
+		if err := s.authorizeIn(caller, action, arn, nil); err != nil {
+			return err
+		}
+	}
+	return s.authorizeIn(caller, "CreateGrant", arn, map[string]string{"kms:GrantIsForAWSResource": "true"})
+}
+
 // Delay is a bad day: EKS cannot create a grant for a role, or with a key policy, that is newer than roles or policies. Permissions usually
 // count within seconds, and in some cases after minutes.
 // https://docs.aws.amazon.com/kms/latest/developerguide/programming-eventual-consistency.html

@@ -191,7 +191,7 @@ func StartWith(t testing.TB, o Options) (a *Account) {
 	a.Identities.MaxOIDCProviders = a.Quotas.Of(servicequotas.OIDCProviders)
 	network := ec2.New(ec2.Config{
 		MetadataTags: true, // the default under which more fails
-		Account:      ID, Region: Region, Clock: time, Roles: a.Identities, Objects: objects, Events: a.Events,
+		Account:      ID, Region: Region, Clock: time, Roles: a.Identities, Objects: objects, Events: a.Events, Keys: keys,
 		Quotas: ec2.Quotas{
 			VPCs: a.Quotas.Of(servicequotas.VPCs), InternetGateways: a.Quotas.Of(servicequotas.InternetGateways),
 			NATGateways: a.Quotas.Of(servicequotas.NATGateways), Addresses: a.Quotas.Of(servicequotas.Addresses),

@@ -141,6 +141,7 @@ func (s *Stacks) WhyFailed(ctx context.Context, stackName string) (stack.Failure
 			return stack.Failure{}, fmt.Errorf("reading the events of stack %s: %w", stackName, err)
 		}
 		for _, event := range page.StackEvents {
+			first.StackARN = aws.ToString(event.StackId)
 			id, reason := aws.ToString(event.LogicalResourceId), aws.ToString(event.ResourceStatusReason)
 			itself := aws.ToString(event.PhysicalResourceId) == aws.ToString(event.StackId)
 			switch {

@@ -142,6 +142,11 @@ func (c *Capacity) InstanceTypes(ctx context.Context, names []string) (map[strin
 				if t.NetworkInfo != nil {
 					described.Addresses = int(aws.ToInt32(t.NetworkInfo.Ipv4AddressesPerInterface))
 				}
+				if store := t.InstanceStorageInfo; store != nil && store.NvmeSupport != types.EphemeralNvmeSupportUnsupported {
+					for _, disk := range store.Disks {
+						described.Disks += int(aws.ToInt32(disk.Count))
+					}
+				}
 				found[described.Name] = described
 			}
 			in.NextToken = out.NextToken

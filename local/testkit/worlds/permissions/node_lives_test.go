@@ -48,6 +48,26 @@ var nodeLives = map[string]func(*life){
 		l.SettleAll()
 		l.RequirePhase(status.Ready)
 	},
+	"nodes with a key of their own, and then with one that is disabled": func(l *life) {
+		l.CreateCluster(lives.Unprotected)
+		key := func(enabled bool) string {
+			properties := harness.KeyPolicy(map[string]any{"Effect": "Allow", "Action": "kms:*", "Resource": "*",
+				"Principal": map[string]any{"AWS": []any{
+					harness.ID, "arn:aws:iam::" + harness.ID + ":role/aws-service-role/autoscaling.amazonaws.com/AWSServiceRoleForAutoScaling",
+				}}})
+			properties["Enabled"] = enabled
+			return "arn:aws:kms:" + harness.Region + ":" + harness.ID + ":key/" + l.CreateResource("AWS::KMS::Key", properties)
+		}
+		with := func(key string) string {
+			return strings.Replace(harness.Spec("demo", lives.Unprotected), "maxSize: 3", `maxSize: 3, rootVolume: {kmsKeyARN: "`+key+`"}`, 1)
+		}
+		l.Upload(names.ClusterSpec("demo"), with(key(true)))
+		l.SettleAll()
+		l.RequirePhase(status.Ready)
+		l.Upload(names.ClusterSpec("demo"), with(key(false)))
+		l.SettleAll()
+		require.Contains(l.T, l.Status("demo").Message, "is not enabled: its state is Disabled")
+	},
 	"nodes with a security group of their own": func(l *life) {
 		l.CreateCluster(lives.Unprotected)
 		vpc := l.Stack("demo", names.Network).Outputs["VpcId"]
