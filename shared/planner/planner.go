@@ -130,7 +130,7 @@ type Planner struct {
 // ErrAbsent means that the cluster has no spec: it was deleted, or never uploaded.
 var ErrAbsent = errors.New("there is no spec")
 
-// Stop ends planning with a reason for the user. drover changes nothing until the user acts.
+// Stop ends planning with a reason for the user. The plan changes no stack.
 type Stop struct{ Reason, Message string }
 
 func (s *Stop) Error() string { return s.Message }

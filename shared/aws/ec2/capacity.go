@@ -20,7 +20,8 @@ import (
 // operation is one operation of EC2's client.
 type operation[In, Out any] = call.Operation[In, Out, ec2.Options]
 
-// Capacity of an account and region. It pages by hand.
+// Capacity reads what nodes are made of, in an account and region: images, instance types, instances, subnets and security groups. It
+// pages by hand.
 type Capacity struct {
 	describeImages         operation[ec2.DescribeImagesInput, ec2.DescribeImagesOutput]
 	describeInstances      operation[ec2.DescribeInstancesInput, ec2.DescribeInstancesOutput]

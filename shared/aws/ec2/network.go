@@ -14,7 +14,7 @@ import (
 	"github.com/drover-run/drover/shared/doctor"
 )
 
-// Networks counts what counts toward the quotas of networks in an account and region. It describes zones and subnets.
+// Networks reads the networks of an account and region: counts for quotas, zones, subnets, routes, endpoint services and addresses.
 // Like Capacity, it holds operations.
 type Networks struct {
 	describeAddresses   operation[ec2.DescribeAddressesInput, ec2.DescribeAddressesOutput]
