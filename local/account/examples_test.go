@@ -205,6 +205,9 @@ func TestExamples(t *testing.T) {
 			require.Len(t, nodesOf(t, name), 3)
 			require.NotZero(t, cloud.relayCalls(name), "the nodes joined through the relay")
 			requireRelay(t, name, spec)
+			if name == "everything" {
+				requirePodIdentity(t, name)
+			}
 			drainThroughRelay(t, name)
 
 			removeBudgets(t, name)
