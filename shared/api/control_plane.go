@@ -56,7 +56,7 @@ func validateSettingsOf(path *field.Path, s *ClusterSpec) (errs field.ErrorList)
 
 // orderedPorts checks a range of ports.
 func orderedPorts(value string) []string {
-	first, last, ok := Ports(value)
+	first, last, ok := ParsePorts(value)
 	switch {
 	case !ok:
 		return nil // the pattern reports it
@@ -68,8 +68,8 @@ func orderedPorts(value string) []string {
 	return nil
 }
 
-// Ports returns the first and the last port of a range.
-func Ports(value string) (first, last int, ok bool) {
+// ParsePorts returns the first and the last port of a range.
+func ParsePorts(value string) (first, last int, ok bool) {
 	from, to, _ := strings.Cut(value, "-")
 	first, err := strconv.Atoi(from)
 	last, wrong := strconv.Atoi(to)

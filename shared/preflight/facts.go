@@ -1,5 +1,5 @@
-// Package preflight decides whether a cluster can be upgraded, and whether an upgrade succeeded: named checks over facts that package
-// collect gathered. It is pure.
+// Package preflight has named checks over facts that package collect gathered: whether a cluster can be upgraded, whether an upgrade
+// succeeded, and whether images, networks and settings of a spec can be used. It is pure.
 package preflight
 
 import (

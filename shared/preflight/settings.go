@@ -39,8 +39,9 @@ type ScoringBounds struct {
 	Weight           *NumberBounds
 }
 
-// CheckSettings returns the fields of a resolved control plane that EKS would refuse, or would not change: those that deployed has and the
-// spec no longer states. EKS keeps these: https://docs.aws.amazon.com/eks/latest/userguide/control-plane-configuration.html
+// CheckSettings returns an error for each field of a resolved control plane that is outside EKS's bounds, or that is deployed and missing
+// in the spec. EKS keeps the deployed value of such a field:
+// https://docs.aws.amazon.com/eks/latest/userguide/control-plane-configuration.html
 func (b *SettingBounds) CheckSettings(spec *api.ClusterSpec, deployed map[string]string) (errs field.ErrorList) {
 	path, c := field.NewPath("spec", "controlPlane"), &spec.ControlPlane
 	settings := path.Child("settings")
@@ -66,7 +67,7 @@ func (b *SettingBounds) CheckSettings(spec *api.ClusterSpec, deployed map[string
 	}
 	duration("eventTTL", c.Settings.EventTTL, b.EventTTL)
 	duration("hpaSyncPeriod", c.Settings.HPASyncPeriod, b.HPASyncPeriod)
-	if first, last, ok := api.Ports(c.Settings.NodePorts); ok {
+	if first, last, ok := api.ParsePorts(c.Settings.NodePorts); ok {
 		switch at := settings.Child("nodePorts"); {
 		case b.FirstPort == nil || b.LastPort == nil:
 			absent(at, c.Settings.NodePorts)
@@ -113,13 +114,13 @@ func (b *SettingBounds) checkScoring(path *field.Path, scoring *api.Scoring, whe
 func (b *SettingBounds) checkKept(path *field.Path, c *api.ControlPlane, deployed map[string]string) (errs field.ErrorList) {
 	stated := c.Kept()
 	for _, name := range slices.Sorted(maps.Keys(deployed)) {
-		standard, found := b.Defaults[name]
-		if _, isStated := stated[name]; isStated || found && isSame(standard, deployed[name]) {
+		defaultValue, found := b.Defaults[name]
+		if _, isStated := stated[name]; isStated || found && isSame(defaultValue, deployed[name]) {
 			continue
 		}
 		instead := "state it"
 		if found {
-			instead = fmt.Sprintf("state it, or its default, %q", standard)
+			instead = fmt.Sprintf("state it, or its default, %q", defaultValue)
 		}
 		errs = append(errs, field.Required(child(path, name), fmt.Sprintf("EKS keeps %q when it is removed: %s", deployed[name], instead)))
 	}
@@ -135,23 +136,20 @@ func child(path *field.Path, name string) *field.Path {
 
 func (b *NumberBounds) contain(n int) bool { return n >= b.Min && n <= b.Max }
 
-// contain reports whether a duration is within bounds. Bounds that are no durations do not bound.
+// contain reports whether a duration is within bounds. It ignores a bound that is no duration.
 func (b *DurationBounds) contain(value string) bool {
 	d, err := time.ParseDuration(value)
-	least, wrong := time.ParseDuration(b.Min)
-	if err == nil && wrong == nil && d < least {
-		return false
-	}
-	most, wrong := time.ParseDuration(b.Max)
-	return err != nil || wrong != nil || d <= most
+	least, minErr := time.ParseDuration(b.Min)
+	most, maxErr := time.ParseDuration(b.Max)
+	return err != nil || (minErr != nil || d >= least) && (maxErr != nil || d <= most)
 }
 
 // isSame compares two values of a setting. Durations may be in other units.
 func isSame(a, b string) bool {
 	x, err := time.ParseDuration(a)
-	y, wrong := time.ParseDuration(b)
-	return a == b || err == nil && wrong == nil && x == y
+	y, otherErr := time.ParseDuration(b)
+	return a == b || err == nil && otherErr == nil && x == y
 }
 
-// Ports formats a range of ports as a spec states it.
-func Ports(first, last int) string { return strconv.Itoa(first) + "-" + strconv.Itoa(last) }
+// FormatPorts formats a range of ports as a spec has it.
+func FormatPorts(first, last int) string { return strconv.Itoa(first) + "-" + strconv.Itoa(last) }

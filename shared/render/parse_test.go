@@ -248,19 +248,7 @@ func decode(t testing.TB, out, other *Output) map[string]any {
 		if same[string(stack.Template)+fmt.Sprint(stack.Tags, stack.Parameters)] {
 			continue
 		}
-		var template map[string]any
-		require.NoError(t, yaml.Unmarshal(stack.Template, &template), stack.Name)
-		if strings.HasPrefix(stack.Name, "pool-") {
-			data := readUserData(t, userDataOf(t, stack))
-			if _, bottlerocket := data.Config["settings"]; !bottlerocket {
-				labels, taints, flags := kubeletOf(t, data.Config)
-				at(t, data.Config, "spec", "kubelet").(map[string]any)["flags"] = []any{labels, taints, flags}
-			}
-			at(t, template, "Resources", "LaunchTemplate", "Properties", "LaunchTemplateData").(map[string]any)["UserData"] = data
-		}
-		tree[stack.Name] = map[string]any{
-			"template": template, "name": stack.StackName, "tags": stack.Tags, "parameters": stack.Parameters, "protected": stack.Protected,
-		}
+		tree[stack.Name] = decodeStack(t, stack)
 	}
 	for key, body := range out.UserData {
 		if _, ok := other.UserData[key]; !ok {
@@ -272,6 +260,35 @@ func decode(t testing.TB, out, other *Output) map[string]any {
 	require.NoError(t, json.Unmarshal(body, &tree))
 	decodeTexts(t, tree)
 	return tree
+}
+
+// decodedStacks are stacks as JSON, by their content. Tests compare one output with many, and decoding is most of their time.
+var decodedStacks sync.Map
+
+func decodeStack(t testing.TB, stack Stack) json.RawMessage {
+	t.Helper()
+	key := fmt.Sprint(stack.Name, stack.StackName, stack.Tags, stack.Parameters, stack.Protected, string(stack.Template))
+	if decoded, found := decodedStacks.Load(key); found {
+		return decoded.(json.RawMessage)
+	}
+	var template map[string]any
+	require.NoError(t, yaml.Unmarshal(stack.Template, &template), stack.Name)
+	if strings.HasPrefix(stack.Name, "pool-") {
+		data := readUserData(t, userDataOf(t, stack))
+		if _, bottlerocket := data.Config["settings"]; !bottlerocket {
+			labels, taints, flags := kubeletOf(t, data.Config)
+			at(t, data.Config, "spec", "kubelet").(map[string]any)["flags"] = []any{labels, taints, flags}
+		}
+		at(t, template, "Resources", "LaunchTemplate", "Properties", "LaunchTemplateData").(map[string]any)["UserData"] = data
+	}
+	body, err := json.Marshal(map[string]any{
+		"template": template, "name": stack.StackName, "tags": stack.Tags, "parameters": stack.Parameters, "protected": stack.Protected,
+	})
+	require.NoError(t, err)
+	if strings.Contains(key, placeholder) { // the side that is compared again
+		decodedStacks.Store(key, json.RawMessage(body))
+	}
+	return body
 }
 
 // decodeTexts decodes strings that hold JSON and hides checksums.

@@ -60,7 +60,7 @@ func (p *controlPlaneParams) addSettings(spec *api.ControlPlane) error {
 	in := spec.Settings
 	out := settings{EventTTL: in.EventTTL, HPASyncPeriod: in.HPASyncPeriod, TerminatedPods: in.TerminatedPodThreshold}
 	if in.NodePorts != "" {
-		first, last, ok := api.Ports(in.NodePorts)
+		first, last, ok := api.ParsePorts(in.NodePorts)
 		if !ok {
 			return fmt.Errorf("spec.controlPlane.settings.nodePorts: %q is not a range of ports", in.NodePorts)
 		}

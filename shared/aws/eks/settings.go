@@ -98,7 +98,7 @@ func addPorts(b *preflight.SettingBounds, in *types.PortRangeParameterConfig) {
 		return
 	}
 	if value := in.DefaultValue; value != nil {
-		b.Defaults["settings.nodePorts"] = preflight.Ports(int(value.MinPort), int(value.MaxPort))
+		b.Defaults["settings.nodePorts"] = preflight.FormatPorts(int(value.MinPort), int(value.MaxPort))
 	}
 	if limits := in.Constraints; limits != nil && limits.MinPort != nil && limits.MaxPort != nil {
 		b.FirstPort, b.LastPort = numbers(limits.MinPort.Min, limits.MinPort.Max), numbers(limits.MaxPort.Min, limits.MaxPort.Max)
