@@ -233,6 +233,7 @@ version, the add-ons are compatible with it, and the images exist.`,
 			if err != nil {
 				return err
 			}
+			printWarnings(cmd.ErrOrStderr(), args[0], warnings(manifest{release: release}, nil))
 			return checkRelease(ctx, out, cfg, release)
 		},
 	}
