@@ -10,15 +10,17 @@ import (
 // warnings returns the warnings about the spec of a cluster; other manifests have none. It considers the cluster's release if all
 // contains it.
 func warnings(m manifest, all []manifest) (lines []string) {
-	const settings = "the roles and policies of pods are not checked: `drover diff` and an upload compare them with the settings of the cell"
 	if m.cluster == nil {
 		if m.release != nil && m.release.NamesWorkloadRoles() {
-			return []string{settings}
+			return []string{"the roles and policies of pods are not checked: an upload compares them with the settings of the cell"}
 		}
 		return nil
 	}
 	if m.cluster.NamesWorkloadRoles() {
-		defer func() { lines = append(lines, settings) }()
+		defer func() {
+			lines = append(lines, fmt.Sprintf("the roles and policies of pods are not checked: `drover diff %s` and an upload compare them with "+
+				"the settings of the cell", m.file))
+		}()
 	}
 	for _, other := range all {
 		if other.release != nil && other.name == m.cluster.Spec.Release.Name {
