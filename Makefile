@@ -208,8 +208,9 @@ build/drover build/drover-local: build/%:
 
 # The same app for the architecture of this machine: its functions must run here.
 # What specs may give to pods there: the roles and the boundary are yours to create.
-LOCAL_SETTINGS := {"workloadRoles":["arn:aws:iam::000000000000:role/workloads/*"],"workloadPolicies":["AmazonS3ReadOnlyAccess"],$\
-	"workloadBoundary":"arn:aws:iam::000000000000:policy/workloads"}
+LOCAL_SETTINGS := {"workloadRoles":["arn:aws:iam::000000000000:role/workloads/*","arn:aws:iam::000000000000:role/capability-*"],$\
+	"workloadPolicies":["AmazonS3ReadOnlyAccess"],"workloadBoundary":"arn:aws:iam::000000000000:policy/workloads",$\
+	"identityCenter":"arn:aws:sso:::instance/ssoins-0123456789abcdef"}
 .PHONY: synth-local
 synth-local: functions-$(HOST_ARCH)
 	@manifest=build/cdk.out/manifest.json; \

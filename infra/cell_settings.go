@@ -31,10 +31,14 @@ func workloadGrants(s api.CellSettings) (grants []grant) {
 	if len(s.WorkloadRoles) > 0 {
 		grants = append(grants,
 			grant{
-				why:       "Only to pods: EC2 and Lambda cannot get these roles.",
+				why: "Only to pods and EKS Capabilities: EC2 and Lambda cannot get these roles. The service authorization reference lists " +
+					"eks.amazonaws.com for capabilities, and their roles trust capabilities.eks.amazonaws.com: " +
+					"https://docs.aws.amazon.com/eks/latest/userguide/capability-role.html",
 				actions:   []string{"iam:PassRole"},
 				resources: s.WorkloadRoles,
-				when:      map[string]map[string]any{"StringEquals": {"iam:PassedToService": "pods.eks.amazonaws.com"}},
+				when: map[string]map[string]any{"StringEquals": {"iam:PassedToService": []string{
+					"pods.eks.amazonaws.com", "capabilities.eks.amazonaws.com", "eks.amazonaws.com",
+				}}},
 			},
 			grant{
 				why: "EKS checks it for associations: " +
@@ -42,7 +46,17 @@ func workloadGrants(s api.CellSettings) (grants []grant) {
 				actions:   []string{"iam:GetRole"},
 				resources: s.WorkloadRoles,
 			},
+			grant{actions: []string{"eks:CreateCapability"}, resources: []string{eksClustersARN}},
+			grant{
+				actions: []string{
+					"eks:DescribeCapability", "eks:UpdateCapability", "eks:DeleteCapability", "eks:DescribeUpdate", "eks:TagResource", "eks:UntagResource",
+				},
+				resources: []string{eksARN("capability")},
+			},
 		)
+	}
+	if s.IdentityCenter != "" {
+		grants = append(grants, identityCenterGrants(s.IdentityCenter)...)
 	}
 	if len(s.WorkloadPolicies) > 0 {
 		bounded := map[string]any{"iam:PermissionsBoundary": s.WorkloadBoundary}

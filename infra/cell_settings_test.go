@@ -18,9 +18,10 @@ import (
 
 // testCellSettings are settings as cdk.json has them.
 var testCellSettings = map[string]any{
-	"workloadRoles":    []any{"arn:aws:iam::111122223333:role/workloads/*"},
+	"workloadRoles":    []any{"arn:aws:iam::111122223333:role/workloads/*", "arn:aws:iam::111122223333:role/capability-*"},
 	"workloadPolicies": []any{"AmazonS3ReadOnlyAccess"},
 	"workloadBoundary": "arn:aws:iam::111122223333:policy/workloads",
+	"identityCenter":   "arn:aws:sso:::instance/ssoins-0123456789abcdef",
 }
 
 // workloadsPolicy is the policy that the settings add to CloudFormation's role.
@@ -29,8 +30,9 @@ const workloadsPolicy = "drover-eu-central-1-cloudformation-workloads"
 func TestCellSettings(t *testing.T) {
 	with, err := synthesize(t.TempDir(), map[string]any{api.CellSettingsContext: testCellSettings})
 	require.NoError(t, err)
-	const settings = `{"workloadRoles":["arn:aws:iam::111122223333:role/workloads/*"],"workloadPolicies":["AmazonS3ReadOnlyAccess"],` +
-		`"workloadBoundary":"arn:aws:iam::111122223333:policy/workloads"}`
+	const settings = `{"workloadRoles":["arn:aws:iam::111122223333:role/workloads/*","arn:aws:iam::111122223333:role/capability-*"],` +
+		`"workloadPolicies":["AmazonS3ReadOnlyAccess"],"workloadBoundary":"arn:aws:iam::111122223333:policy/workloads",` +
+		`"identityCenter":"arn:aws:sso:::instance/ssoins-0123456789abcdef"}`
 	t.Run("add only one policy and one variable", func(t *testing.T) {
 		require.NotContains(t, identities(t).Policies, workloadsPolicy, "no settings")
 		got := map[string]bool{}
@@ -61,7 +63,9 @@ func TestCellSettings(t *testing.T) {
 		}, got)
 	})
 	t.Run("fit into a policy", func(t *testing.T) {
-		long := api.CellSettings{WorkloadBoundary: "arn:aws:iam::111122223333:policy/workloads"}
+		long := api.CellSettings{
+			WorkloadBoundary: "arn:aws:iam::111122223333:policy/workloads", IdentityCenter: "arn:aws:sso:::instance/ssoins-0123456789abcdef",
+		}
 		for len(long.String()) < 1900 {
 			long.WorkloadRoles = append(long.WorkloadRoles, "arn:aws-us-gov:iam::111122223333:role/workloads/team-"+strings.Repeat("x", 20))
 		}
@@ -101,6 +105,9 @@ func TestCellSettings(t *testing.T) {
 			roles   = "arn:aws:iam::111122223333:role/"
 			own     = roles + "drover/drover-demo-identities-1"
 			managed = "arn:aws:iam::aws:policy/"
+
+			clusterARN    = "arn:aws:eks:eu-central-1:111122223333:cluster/"
+			capabilityARN = "arn:aws:eks:eu-central-1:111122223333:capability/"
 		)
 		to := func(service string) map[string]string { return map[string]string{"iam:PassedToService": service} }
 		bounded := func(boundary, policy string) map[string]string {
@@ -112,6 +119,16 @@ func TestCellSettings(t *testing.T) {
 		}
 		decides(t, caller, map[string]decision{
 			"passes a role to pods":           {"iam:PassRole", roles + "workloads/checkout", to("pods.eks.amazonaws.com"), true},
+			"passes a role to a capability":   {"iam:PassRole", roles + "capability-gitops", to("capabilities.eks.amazonaws.com"), true},
+			"makes a capability":              {"eks:CreateCapability", clusterARN + "drover-demo", nil, true},
+			"makes no capability of others":   {"eks:CreateCapability", clusterARN + "demo", nil, false},
+			"deletes no capability of others": {"eks:DeleteCapability", capabilityARN + "demo/argocd/gitops/1", nil, false},
+			"deletes a capability":            {"eks:DeleteCapability", capabilityARN + "drover-demo/argocd/gitops/1", nil, true},
+			"makes an application":            {"sso:CreateApplication", "arn:aws:sso:::instance/ssoins-0123456789abcdef", nil, true},
+			"makes none in other instances":   {"sso:CreateApplication", "arn:aws:sso:::instance/ssoins-1123456789abcdef", nil, false},
+			"deletes no application there": {
+				"sso:DeleteApplication", "arn:aws:sso::111122223333:application/ssoins-1123456789abcdef/apl-1", nil, false,
+			},
 			"passes it to no instance":        {"iam:PassRole", roles + "workloads/checkout", to("ec2.amazonaws.com"), false},
 			"passes it to no function":        {"iam:PassRole", roles + "workloads/checkout", to("lambda.amazonaws.com"), false},
 			"passes no other role":            {"iam:PassRole", roles + "admin", to("pods.eks.amazonaws.com"), false},
@@ -154,6 +171,8 @@ func TestFindCellSettings(t *testing.T) {
 		"a variable":             map[string]any{"workloadRoles": []any{"arn:aws:iam::111122223333:role/${aws:username}"}},
 		"policies alone":         map[string]any{"workloadPolicies": []any{"AmazonS3ReadOnlyAccess"}},
 		"a policy's ARN":         `{"workloadPolicies": ["arn:aws:iam::aws:policy/x"], "workloadBoundary": "arn:aws:iam::111122223333:policy/x"}`,
+		"an instance's name":     map[string]any{"workloadRoles": []any{"arn:aws:iam::111122223333:role/a*"}, "identityCenter": "ssoins-1"},
+		"an instance alone":      map[string]any{"identityCenter": "arn:aws:sso:::instance/ssoins-0123456789abcdef"},
 		"a boundary's name":      `{"workloadBoundary": "workloads"}`,
 		"more than one object":   `{} {}`,
 		"more than what fits":    map[string]any{"workloadRoles": longRoles()},

@@ -28,7 +28,8 @@ const emptyString, jsonNull = "{% '' %}", "{% null %}"
 var supersededError = fault.Name(&fault.Superseded{})
 
 // anyStopped is whether a stack failed whose failure stops later stages. The stack of identities stops none: a new spec does.
-var anyStopped = "$exists($results[error and (stack != '" + names.Identities + "' or error = '" + supersededError + "')])"
+var anyStopped = "$exists($results[error and ($not(stack in ['" + names.Identities + "', '" + names.Capabilities +
+	"']) or error = '" + supersededError + "')])"
 
 // resetRounds resets the variables that belong to one spec.
 func resetRounds() *map[string]any {
@@ -115,7 +116,7 @@ func convergeDefinition(parent constructs.Construct, f functions) awsstepfunctio
 	morePools := choice(scope, "Are there more pools?", "Pools of a higher order wait for those of a lower order. "+
 		"If a pool of a lower order failed, they do not change.")
 	addonsChanged := choice(scope, "Did the add-ons change?", "Nodes are not Ready without them. "+
-		"Failed identities of pods stop no other stack.")
+		"Failed identities of pods and capabilities stop no other stack.")
 	changed := choice(scope, "Did every stack succeed?", "The next plan verifies it. Failed stacks wait for the next execution.")
 	report := invoke(scope, f, functionTask{
 		name:     "Report",
@@ -255,7 +256,7 @@ func stageTable() []stage {
 		},
 		{
 			list: "addons", title: "Change the add-ons", stack: "add-ons", timeout: minutes(60), collects: true,
-			comment: "Add-ons that nodes need to become Ready, and the identities of pods.",
+			comment: "Add-ons that nodes need to become Ready, the identities of pods, and capabilities.",
 		},
 		{
 			list: "pools", title: "Change the pools", stack: "pool", timeout: awscdk.Duration_Hours(jsii.Number(40)),

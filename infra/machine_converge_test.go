@@ -139,6 +139,16 @@ func TestConverge(t *testing.T) {
 				result("pool-a"), result("pool-b"), result("node-addons"),
 			}},
 		},
+		"capabilities fail and stop no other stack": {
+			script: good().but("plan", planWith("capabilities"), unchangedPlan).but("change capabilities", failedBy("StackFailed")).
+				but("report", bad),
+			path: begin + strings.Replace(round, higher, higher+"Change the pools > "+higher, 1) + report + failed, status: asl.Failed,
+			reported: map[string]any{"error": "", "results": []any{
+				result("network"), result("control-plane"), result("addons"),
+				map[string]any{"stack": "capabilities", "again": false, "error": "StackFailed", "cause": "because", "state": "Change add-ons stack"},
+				result("pool-a"), result("pool-b"), result("node-addons"),
+			}},
+		},
 		"a newer spec comes before the identities": {
 			script: good().but("plan", planWithIdentities(), unchangedPlan).but("change identities", callError{failedBy("Superseded")}),
 			path: begin + "Change the network > Change the control plane > Prepare the cluster > Change the add-ons > " +
@@ -289,9 +299,12 @@ func planInOrder(pools ...string) events.PlanResult {
 }
 
 // planWithIdentities is a plan with identities, and with pools of two orders.
-func planWithIdentities() events.PlanResult {
+func planWithIdentities() events.PlanResult { return planWith("identities") }
+
+// planWith is a plan with a stack of the stage of add-ons, and with pools of two orders.
+func planWith(stack string) events.PlanResult {
 	plan := planInOrder("pool-a", "pool-b")
-	plan.Stages.Addons = []string{"addons", "identities"}
+	plan.Stages.Addons = []string{"addons", stack}
 	return plan
 }
 

@@ -394,6 +394,7 @@ func TestExpressionsOnOneAndNone(t *testing.T) {
 		"a failure is one":                      {"$exists($results[error])", map[string]any{"results": append(failed, one...)}, true},
 		"a failure of add-ons stops the rest":   {anyStopped, of("addons", "StackFailed"), true},
 		"a failure of identities stops nothing": {anyStopped, of("identities", "StackFailed"), false},
+		"a failure of capabilities is alike":    {anyStopped, of("capabilities", "StackFailed"), false},
 		"a newer spec at identities stops it":   {anyStopped, of("identities", "Superseded"), true},
 		"success stops nothing":                 {anyStopped, map[string]any{"results": one}, false},
 		"no result stops nothing":               {anyStopped, map[string]any{"results": []any{}}, false},

@@ -64,6 +64,8 @@ Resources:
     Statement: [{Effect: Allow, Principal: {Service: pods.eks.amazonaws.com}, Action: ["sts:AssumeRole", "sts:TagSession"]}]}}}
   Dns: {Type: "AWS::IAM::Role", Properties: {RoleName: dns, Path: /workloads/, AssumeRolePolicyDocument: {Version: "2012-10-17",
     Statement: [{Effect: Allow, Principal: {Service: pods.eks.amazonaws.com}, Action: ["sts:AssumeRole", "sts:TagSession"]}]}}}
+  Gitops: {Type: "AWS::IAM::Role", Properties: {RoleName: capability-gitops, AssumeRolePolicyDocument: {Version: "2012-10-17",
+    Statement: [{Effect: Allow, Principal: {Service: capabilities.eks.amazonaws.com}, Action: ["sts:AssumeRole", "sts:TagSession"]}]}}}
   Workloads: {Type: "AWS::IAM::ManagedPolicy", Properties: {ManagedPolicyName: workloads, PolicyDocument: {
     Version: "2012-10-17", Statement: [{Effect: Allow, Action: "s3:GetObject", Resource: "arn:aws:s3:::exports/*"}]}}}
 Outputs:

@@ -44,6 +44,9 @@ type CellSettings struct {
 	WorkloadPolicies []string `json:"workloadPolicies,omitempty"`
 	// WorkloadBoundary is the permissions boundary of the roles with those policies, as an ARN. Without it, specs cannot name policies.
 	WorkloadBoundary string `json:"workloadBoundary,omitempty"`
+	// IdentityCenter is the instance of IAM Identity Center in which specs may create an application of Argo CD, as an ARN. Without it, specs
+	// cannot have Argo CD.
+	IdentityCenter string `json:"identityCenter,omitempty"`
 
 	// Account is the account of the cell, if it is known. It is no setting.
 	Account string `json:"-"`
@@ -95,6 +98,10 @@ var workloadPolicy = regexp.MustCompile(`^([A-Za-z][\w-]*/)*[\w+=,.@-]{1,128}$`)
 // workloadBoundary is the ARN of a policy.
 var workloadBoundary = regexp.MustCompile(`^arn:aws(-[a-z]+)*:iam::([0-9]{12}|aws):policy/[\w+=,.@/-]{1,512}$`)
 
+// identityCenter is the ARN of an instance of IAM Identity Center.
+// https://docs.aws.amazon.com/singlesignon/latest/APIReference/API_InstanceMetadata.html
+var identityCenter = regexp.MustCompile(formatNamed("identity-center").Pattern)
+
 func (s CellSettings) validate() error {
 	for i, arn := range s.WorkloadRoles {
 		part := workloadRole.FindStringSubmatch(arn)
@@ -120,6 +127,11 @@ func (s CellSettings) validate() error {
 	case len(s.WorkloadPolicies) > 0 && s.WorkloadBoundary == "":
 		return fmt.Errorf("%s.workloadPolicies needs workloadBoundary: the permissions boundary of the roles that drover creates",
 			CellSettingsContext)
+	case s.IdentityCenter != "" && !identityCenter.MatchString(s.IdentityCenter):
+		return fmt.Errorf(`%s.identityCenter is %q: must be the ARN of an instance, such as "arn:aws:sso:::instance/ssoins-0123456789abcdef"`,
+			CellSettingsContext, s.IdentityCenter)
+	case s.IdentityCenter != "" && len(s.WorkloadRoles) == 0:
+		return fmt.Errorf("%s.identityCenter needs workloadRoles: the roles that capabilities may have", CellSettingsContext)
 	case len(s.String()) > maxCellSettings:
 		return fmt.Errorf("%s has %d bytes: at most %d fit into the environment of a function; use fewer patterns, such as "+
 			"the path of your roles", CellSettingsContext, len(s.String()), maxCellSettings)

@@ -60,6 +60,9 @@ type ClusterSpec struct {
 	// in kube-system, and for amazon-cloudwatch-observability and external-dns. For another add-on, the stack of the identities fails with
 	// the message of EKS. Pods get a new role when they start.
 	PodIdentities []PodIdentity `json:"podIdentities,omitempty" rule:"maxItems=200"`
+	// Capabilities are controllers that EKS runs for the cluster, outside its nodes. EKS allows one of each type. EKS keeps the Kubernetes
+	// objects of a capability that is removed. So drover refuses changes that would replace one: remove it, and add it in a second edit.
+	Capabilities []Capability `json:"capabilities,omitempty" rule:"unique=name"`
 	// Tags are set on every stack and resource of the cluster, in addition to drover's own. Name and tags that start with aws:, drover:,
 	// kubernetes.io/cluster/, kubernetes.io/role/ and k8s.io/cluster-autoscaler/ are reserved.
 	Tags map[string]string `json:"tags,omitempty" rule:"keys=tag-key;format=tag-value;maxItems=40"`

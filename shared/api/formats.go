@@ -134,6 +134,15 @@ var formats = index(
 		Means: `a flag of the kubelet in one word, such as "--v=2"`, check: notSetByDrover},
 	Format{Name: "path", Pattern: `^/[^\x00-\x1f]+$`, MaxLength: 4095, Means: "an absolute path", check: cleanPath},
 	Format{Name: "mode", Pattern: `^[0-7]{3,4}$`, Means: `an octal mode, such as "0644"`},
+	// https://docs.aws.amazon.com/eks/latest/APIReference/API_CreateCapability.html
+	Format{Name: "capability-name", Pattern: `^[A-Za-z0-9][A-Za-z0-9_-]*$`, MaxLength: 100,
+		Means: "letters, digits, '-' and '_', starting with a letter or digit"},
+	// https://docs.aws.amazon.com/singlesignon/latest/APIReference/API_InstanceMetadata.html
+	Format{Name: "identity-center", Pattern: `^arn:aws(-[a-z]+)*:sso:::instance/(sso)?ins-[a-zA-Z0-9.-]{16}$`,
+		Means: `the ARN of an instance of IAM Identity Center, such as "arn:aws:sso:::instance/ssoins-0123456789abcdef"`},
+	// https://docs.aws.amazon.com/singlesignon/latest/IdentityStoreAPIReference/API_Group.html
+	Format{Name: "identity-group", Pattern: `^([0-9a-f]{10}-)?[A-Fa-f0-9]{8}(-[A-Fa-f0-9]{4}){3}-[A-Fa-f0-9]{12}$`,
+		Means: `the ID of a group of IAM Identity Center, such as "1234567890-01234567-89ab-cdef-0123-456789abcdef"`},
 	Format{Name: "issuer-url", Pattern: `^https://[a-z0-9.-]+(:[0-9]{1,5})?(/[A-Za-z0-9._~/-]*)?$`, MaxLength: 512,
 		Means: `the https URL of an issuer, such as "https://login.example.com"`},
 	Format{Name: "oidc-text", Pattern: `^[\x21-\x7e]+$`, MaxLength: 253, Means: "printable characters without spaces"},

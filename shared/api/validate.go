@@ -87,6 +87,7 @@ func validateCluster(c *Cluster, o Options) field.ErrorList {
 	}
 	errs = append(errs, validateAddonIdentities(spec.Child("addons"), full.Spec.Addons, o.Cell)...)
 	errs = append(errs, validatePodIdentities(spec.Child("podIdentities"), full.Spec.PodIdentities, full.Spec.Addons, o.Cell)...)
+	errs = append(errs, validateCapabilities(spec.Child("capabilities"), full.Spec.Capabilities, o.Cell)...)
 	errs = append(errs, validateUpgrade(spec.Child("upgrade"), &full.Spec, o.Now)...)
 	errs = append(errs, validateTags(spec.Child("tags"), c.Spec.Tags)...)
 	return errs

@@ -20,6 +20,8 @@ const (
 	Addons = "addons"
 	// Identities holds the pod identity associations of the spec. It is changed with the add-ons that nodes need.
 	Identities = "identities"
+	// Capabilities holds the EKS Capabilities of the spec. It is changed with the add-ons that nodes need.
+	Capabilities = "capabilities"
 	// PoolPrefix starts the stack of each pool: pool-<name>.
 	PoolPrefix = "pool-"
 	// NodeAddons holds the add-ons that need nodes to run on. It is changed after the pools.
@@ -38,7 +40,7 @@ func Stack(cluster, stack string) string { return Prefix + cluster + "-" + stack
 // IsStack reports whether a name, without the cluster's prefix, is that of a cluster's stack.
 func IsStack(name string) bool {
 	switch name {
-	case Network, ControlPlane, Addons, Identities, NodeAddons:
+	case Network, ControlPlane, Addons, Identities, Capabilities, NodeAddons:
 		return true
 	}
 	pool, ok := strings.CutPrefix(name, PoolPrefix)
@@ -54,7 +56,7 @@ func SplitStack(stackName string) (cluster, stack string, ok bool) {
 	if cluster, pool, ok := strings.Cut(rest, "-"+PoolPrefix); ok {
 		return cluster, PoolPrefix + pool, cluster != "" && pool != ""
 	}
-	for _, stack := range []string{Network, ControlPlane, Addons, Identities, NodeAddons} {
+	for _, stack := range []string{Network, ControlPlane, Addons, Identities, Capabilities, NodeAddons} {
 		if cluster, ok := strings.CutSuffix(rest, "-"+stack); ok {
 			return cluster, stack, cluster != ""
 		}

@@ -59,6 +59,10 @@ func part(stack string, c *api.Cluster) map[string]string {
 		for _, identity := range c.Spec.PodIdentities {
 			add("spec.podIdentities["+identity.Namespace+"/"+identity.ServiceAccount+"]", identity)
 		}
+	case stack == names.Capabilities:
+		for _, capability := range c.Spec.Capabilities {
+			add("spec.capabilities["+capability.Name+"]", capability)
+		}
 	case stack == names.Addons || stack == names.NodeAddons:
 		for _, addon := range c.Spec.Addons {
 			if api.NodesNeed(addon.Name) == (stack == names.Addons) {
@@ -141,6 +145,9 @@ func refusedReasons(stack string, old, now *api.Cluster) []status.Reason {
 	}
 	if stack == names.ControlPlane && old != nil && now != nil {
 		refusals = append(refusals, changedProvider(old.Spec.ControlPlane.IdentityProvider, now.Spec.ControlPlane.IdentityProvider)...)
+	}
+	if stack == names.Capabilities && old != nil && now != nil {
+		refusals = append(refusals, replacedCapabilities(old.Spec.Capabilities, now.Spec.Capabilities)...)
 	}
 	if stack == names.Network && old != nil && now != nil {
 		for _, zone := range old.Spec.Network.Zones {

@@ -278,7 +278,7 @@ func stage(stack string) int {
 		return 0
 	case stack == names.ControlPlane:
 		return 1
-	case stack == names.Addons, stack == names.Identities:
+	case stack == names.Addons, stack == names.Identities, stack == names.Capabilities:
 		return 2
 	case strings.HasPrefix(stack, names.PoolPrefix):
 		return poolStage
@@ -302,6 +302,7 @@ func source(stack string) string {
 	return map[string]string{
 		names.Network: "spec.network", names.ControlPlane: "spec.controlPlane",
 		names.Addons: "spec.addons", names.NodeAddons: "spec.addons", names.Identities: "spec.podIdentities",
+		names.Capabilities: "spec.capabilities",
 	}[stack]
 }
 

@@ -119,6 +119,9 @@ func expectedStacks(spec *api.Cluster) []string {
 	if len(spec.Spec.PodIdentities) > 0 {
 		stacks = append(stacks, names.Identities)
 	}
+	if len(spec.Spec.Capabilities) > 0 {
+		stacks = append(stacks, names.Capabilities)
+	}
 	for _, pool := range spec.Spec.Pools {
 		stacks = append(stacks, names.PoolStack(pool.Name))
 	}

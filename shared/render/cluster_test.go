@@ -182,6 +182,15 @@ func fullCluster() *api.Cluster {
 				{Namespace: "kube-system", ServiceAccount: "autoscaler", Preset: api.PresetClusterAutoscaler},
 				{Preset: api.PresetLoadBalancerController},
 			},
+			Capabilities: []api.Capability{
+				{
+					Name: "gitops", Type: api.CapabilityArgoCD, RoleARN: "arn:aws:iam::111122223333:role/capability-gitops", ArgoCD: &api.ArgoCD{
+						IdentityCenterARN: "arn:aws:sso:::instance/ssoins-0123456789abcdef", Namespace: "gitops",
+						Admins: []string{"1234567890-01234567-89ab-cdef-0123-456789abcdef"},
+					},
+				},
+				{Name: "controllers", Type: api.CapabilityACK, RoleARN: "arn:aws:iam::111122223333:role/capability-ack"},
+			},
 			Tags:               map[string]string{"team": "platform", "cost-center": "4711"},
 			TemplateVersion:    "v1",
 			DeletionProtection: &on,

@@ -23,7 +23,7 @@ var changes = []struct {
 	stacks []string
 }{
 	{`^metadata\.name$`, []string{
-		names.Network, names.ControlPlane, names.Addons, names.Identities, "pool-workers", "pool-batch", names.NodeAddons,
+		names.Network, names.ControlPlane, names.Addons, names.Identities, names.Capabilities, "pool-workers", "pool-batch", names.NodeAddons,
 	}},
 	{`^(apiVersion|kind|metadata\..*|spec\.release\.name|spec\.paused|spec\.fleet\..*|spec\.upgrade\..*|spec\.poolDefaults)$`, nil},
 	{`^spec\.kubernetesVersion$`, []string{names.ControlPlane}},
@@ -53,13 +53,18 @@ var changes = []struct {
 	{`^spec\.addons\[[012]\]\.`, []string{names.Addons}},
 	{`^spec\.addons\[[3-9]\]\.`, []string{names.NodeAddons}},
 	// One of the pools states another value.
-	{`^spec\.tags\.cost-center$`, []string{names.Network, names.ControlPlane, names.Addons, names.Identities, "pool-batch", names.NodeAddons}},
+	{`^spec\.tags\.cost-center$`, []string{
+		names.Network, names.ControlPlane, names.Addons, names.Identities, names.Capabilities, "pool-batch", names.NodeAddons,
+	}},
 	{`^spec\.tags`, []string{
-		names.Network, names.ControlPlane, names.Addons, names.Identities, "pool-workers", "pool-batch", names.NodeAddons,
+		names.Network, names.ControlPlane, names.Addons, names.Identities, names.Capabilities, "pool-workers", "pool-batch", names.NodeAddons,
 	}},
 	// An identity has one of these.
 	{`^spec\.podIdentities\[([123]\]\.roleARN|[01]\]\.preset)$`, []string{"refused"}},
 	{`^spec\.podIdentities\[`, []string{names.Identities}},
+	// Only Argo CD has a configuration.
+	{`^spec\.capabilities\[(0\]\.type|1\]\.argoCD)$`, []string{"refused"}},
+	{`^spec\.capabilities\[`, []string{names.Capabilities}},
 	{`^spec\.templateVersion$`, []string{"refused"}},
 	{`^spec\.deletionProtection$`, []string{names.Network, names.ControlPlane}},
 }

@@ -67,6 +67,14 @@ var goldens = map[string]func(*api.Cluster, *api.Release, *Cell){
 			{Namespace: "shop", ServiceAccount: "checkout", RoleARN: "arn:aws:iam::111122223333:role/workloads/checkout"},
 		}
 	},
+	"capabilities": func(c *api.Cluster, _ *api.Release, _ *Cell) {
+		c.Spec.Capabilities = []api.Capability{
+			{Name: "gitops", Type: api.CapabilityArgoCD, RoleARN: "arn:aws:iam::111122223333:role/capability-gitops", ArgoCD: &api.ArgoCD{
+				IdentityCenterARN: "arn:aws:sso:::instance/ssoins-0123456789abcdef",
+			}},
+			{Name: "graphs", Type: api.CapabilityKRO, RoleARN: "arn:aws:iam::111122223333:role/capability-graphs"},
+		}
+	},
 	"spot-only": func(c *api.Cluster, _ *api.Release, _ *Cell) { c.Spec.Pools[0].Spot = &api.Spot{} },
 	"one-node":  func(c *api.Cluster, _ *api.Release, _ *Cell) { c.Spec.Pools[0].MinSize, c.Spec.Pools[0].MaxSize = 1, 1 },
 	"plain-volume": func(c *api.Cluster, _ *api.Release, _ *Cell) {

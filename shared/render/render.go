@@ -34,7 +34,7 @@ func renderWith(versions map[string]*template.Template, in Cluster) (*Output, er
 	r := &renderer{
 		Cluster: in, versions: versions, set: versions[in.Resolved.Spec.TemplateVersion], out: &Output{UserData: map[string][]byte{}},
 	}
-	for _, step := range []func() error{r.network, r.controlPlane, r.addons, r.identities, r.pools, r.nodeAddons} {
+	for _, step := range []func() error{r.network, r.controlPlane, r.addons, r.identities, r.capabilities, r.pools, r.nodeAddons} {
 		if err := step(); err != nil {
 			return nil, err
 		}

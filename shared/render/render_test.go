@@ -52,7 +52,7 @@ func TestPoolsHaveTheirTags(t *testing.T) {
 		"pool-workers":   {"team": "platform", "cost-center": "4712", "example.com/tier": "web"},
 		"pool-batch":     {"team": "platform", "cost-center": "4711"},
 		names.Network:    {"team": "platform", "cost-center": "4711"},
-		names.Identities: {"team": "platform", "cost-center": "4711"},
+		names.Identities: {"team": "platform", "cost-center": "4711"}, names.Capabilities: {"team": "platform", "cost-center": "4711"},
 		names.NodeAddons: {"team": "platform", "cost-center": "4711"},
 	} {
 		tags := stackOf(t, out, stack).Tags
@@ -108,7 +108,7 @@ func TestStacksAreInOrderOfChange(t *testing.T) {
 		require.True(t, slices.IsSortedFunc(stack.Parameters, func(a, b Parameter) int { return strings.Compare(a.Name, b.Name) }))
 	}
 	require.Equal(t, []string{
-		names.Network, names.ControlPlane, names.Addons, names.Identities, "pool-workers", "pool-batch", names.NodeAddons,
+		names.Network, names.ControlPlane, names.Addons, names.Identities, names.Capabilities, "pool-workers", "pool-batch", names.NodeAddons,
 	}, order)
 }
 

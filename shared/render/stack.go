@@ -60,7 +60,8 @@ type Output struct {
 
 // Stack is one rendered CloudFormation stack.
 type Stack struct {
-	// Name without the cluster's prefix: network, control-plane, addons, identities, pool-<name>, addons-on-nodes.
+	// Name without the cluster's prefix: network, control-plane, addons, identities, capabilities, pool-<name>,
+	// addons-on-nodes.
 	Name string
 	// StackName is the name in CloudFormation: drover-<cluster>-<name>.
 	StackName string

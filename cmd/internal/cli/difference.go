@@ -111,6 +111,10 @@ func newDifference(cluster string, f planner.Forecast, now time.Time) *differenc
 			found.Pool = poolOf(f.Spec, pool)
 		}
 		d.Changes = append(d.Changes, found)
+		for _, field := range change.RemovedCapabilities() {
+			d.Warnings = append(d.Warnings, field+": EKS keeps the Kubernetes objects of a capability that is removed, and nothing manages them: "+
+				"delete them first")
+		}
 		for _, reason := range change.Reasons {
 			if reason.Field == "spec.controlPlane.oidcProvider" && reason.Old == "true" {
 				d.Warnings = append(d.Warnings, reason.Field+": the IAM OIDC provider is removed: roles that trust it can no longer be assumed")

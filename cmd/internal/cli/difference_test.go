@@ -12,6 +12,7 @@ import (
 	"github.com/drover-run/drover/shared/plan"
 	"github.com/drover-run/drover/shared/planner"
 	"github.com/drover-run/drover/shared/preflight"
+	"github.com/drover-run/drover/shared/status"
 	"github.com/drover-run/drover/shared/upgrade"
 )
 
@@ -102,6 +103,15 @@ func TestDifference(t *testing.T) {
 			planner.Forecast{
 				Spec: spec(nil), Override: "r2 counts",
 			}, false, []string{"note: the release that the spec names does not apply: r2 counts\n"},
+		},
+		"warns of a capability that is removed": {
+			planner.Forecast{Spec: spec(nil), Preview: plan.Preview{Plan: plan.Plan{Changes: []plan.Change{{
+				Stack: "capabilities", StackName: "drover-demo-capabilities", Operation: plan.Update,
+				Reasons: []status.Reason{
+					{Field: "spec.capabilities[gitops].type", Old: "ArgoCD"}, {Field: "spec.capabilities[gitops].name", Old: "gitops"},
+				},
+			}}}}}, true, []string{"\nwarning: spec.capabilities[gitops]: EKS keeps the Kubernetes objects of a capability that is removed, and " +
+				"nothing manages them: delete them first\n"},
 		},
 		"warns": {
 			planner.Forecast{

@@ -66,7 +66,8 @@ func (h *History) findDeleted(ctx context.Context) error {
 // stackNames returns the stacks that the cluster may have: those in its status and those of its spec.
 func (h *History) stackNames(ctx context.Context) ([]string, error) {
 	stacks := map[string]bool{
-		names.Network: true, names.ControlPlane: true, names.Addons: true, names.Identities: true, names.NodeAddons: true,
+		names.Network: true, names.ControlPlane: true, names.Addons: true, names.Identities: true, names.Capabilities: true,
+		names.NodeAddons: true,
 	}
 	recorded, err := h.c.State.Status(ctx, h.cluster)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {

@@ -134,7 +134,7 @@ func (f *functionLogs) readAll(ctx context.Context, functions []string, since ti
 func mentions(cluster string) *regexp.Regexp {
 	name := regexp.QuoteMeta(cluster)
 	stacks := strings.Join([]string{
-		names.Network, names.ControlPlane, names.NodeAddons, names.Addons, names.Identities, names.PoolPrefix + `[a-z0-9-]+`,
+		names.Network, names.ControlPlane, names.NodeAddons, names.Addons, names.Identities, names.Capabilities, names.PoolPrefix + `[a-z0-9-]+`,
 	}, "|")
 	return regexp.MustCompile(`(^|[^a-z0-9-])(` + names.Prefix + name + `(-(` + stacks + `))?|cluster ` + name + `|clusters/` + name +
 		`\.yaml|[a-z]+/` + name + `\.json)($|[^a-z0-9-])`)

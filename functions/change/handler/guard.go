@@ -14,6 +14,10 @@ var stateful = []string{
 	"AWS::EKS::Cluster", "AWS::KMS::Key", "AWS::EC2::VPC", "AWS::EC2::Subnet", "AWS::EC2::VPCCidrBlock",
 }
 
+// removable lists the resource types that a change may remove, but not replace: they would leave objects in the cluster, which their
+// replacement does not manage. A property with parts that replace is Conditional for every part, so only planning distinguishes them.
+var removable = []string{"AWS::EKS::Capability"}
+
 // Guard refuses a change set that replaces or removes a stateful resource, or that may. The error names each one.
 //
 // CloudFormation states Conditional if a replacement depends on a value that is known only during the update. Guard counts
@@ -28,7 +32,9 @@ func Guard(stackName string, changes []stack.ResourceChange) error {
 	}
 	var refused []string
 	for _, change := range changes {
-		if !slices.Contains(stateful, change.Type) {
+		isRemovable := slices.Contains(removable, change.Type)
+		if isRemovable && (change.Action != stack.ActionModify || change.Replacement != stack.ReplacementTrue) ||
+			!isRemovable && !slices.Contains(stateful, change.Type) {
 			continue
 		}
 		what := fmt.Sprintf("%s (%s)", change.LogicalID, change.Type)

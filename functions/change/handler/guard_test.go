@@ -102,6 +102,16 @@ func TestGuard(t *testing.T) {
 			},
 			refused: "the change of stack s was refused: Cluster (AWS::EKS::Cluster) would be replaced because of RoleArn",
 		},
+		"a capability may be removed": {changes: []stack.ResourceChange{change(stack.ActionRemove, "AWS::EKS::Capability", "Capability1", "")}},
+		"a capability may change in place, which CloudFormation may not know": {
+			changes: []stack.ResourceChange{
+				change(stack.ActionModify, "AWS::EKS::Capability", "Capability1", stack.ReplacementConditional, "Configuration"),
+			},
+		},
+		"a capability may not be replaced": {
+			changes: []stack.ResourceChange{change(stack.ActionModify, "AWS::EKS::Capability", "Capability1", stack.ReplacementTrue, "Type")},
+			refused: "the change of stack s was refused: Capability1 (AWS::EKS::Capability) would be replaced because of Type",
+		},
 		"an existing VPC may be imported": {changes: []stack.ResourceChange{change(stack.ActionImport, "AWS::EC2::VPC", "Vpc", "")}},
 		"a dynamic change of a cluster is refused": {
 			changes: []stack.ResourceChange{change(stack.ActionDynamic, "AWS::EKS::Cluster", "Cluster", "")},

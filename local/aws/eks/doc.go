@@ -8,6 +8,8 @@
 //   - Tiers, as a setting without effect. Settings of the components, with EKS's bounds: the real API server and controller manager run
 //     with them. The scoring of the scheduler has no effect. What a template no longer states stays.
 //   - One OIDC identity provider for each cluster, with its states. Tokens of it are not accepted.
+//   - Capabilities (AWS::EKS::Capability), with their states and the permissions of the resource type's schema. No controller runs, no
+//     access entry of their role exists, and IAM Identity Center is not simulated.
 //   - Versions: the calendar of November 2026. The control plane is Kubernetes 1.36.3 and emulates 1.33 to 1.36 through
 //     --emulated-version: /version has both (gitVersion and emulationMinor). Other minors of EKS are refused with
 //     UnsupportedByLocalAccount.
@@ -42,7 +44,7 @@
 //     EC2_LINUX access entry of their role, and the cluster's endpoint and certificate authority in their user data. When an
 //     instance ends, its Node object and its pods are deleted at once. Kubernetes' garbage collector takes a minute.
 //
-// Not supported: managed node groups, Fargate, Auto Mode, Outposts, hybrid nodes, IPv6, capabilities, tokens of OIDC identity
+// Not supported: managed node groups, Fargate, Auto Mode, Outposts, hybrid nodes, IPv6, tokens of OIDC identity
 // providers, custom CIDR limits of the endpoint (it is on the loopback address), the issuer's discovery document, delivery of
 // control plane logs, encryption of the data in etcd, insights of the category MISCONFIGURATION, CancelUpdate.
 package eks

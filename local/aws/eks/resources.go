@@ -26,6 +26,7 @@ func (s *Service) Resources() map[string]resource.Provider {
 		"AWS::EKS::Addon":                  addonProvider{s},
 		"AWS::EKS::PodIdentityAssociation": podIdentityProvider{s},
 		"AWS::EKS::IdentityProviderConfig": identityProviderProvider{s},
+		"AWS::EKS::Capability":             capabilityProvider{s},
 	}
 }
 

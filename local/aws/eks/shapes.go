@@ -132,6 +132,7 @@ type cluster struct {
 	addons       map[string]*addon
 	identities   map[string]*PodIdentityAssociation // by id
 	provider     *OIDCProvider
+	capabilities map[string]*Capability
 	nodes        map[string]string      // node names by instance id
 	gates        map[string]*sourceGate // by source
 	// networkReady reports whether nodes have a network plugin.

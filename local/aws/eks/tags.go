@@ -42,6 +42,11 @@ func (s *Service) tagsOf(arn string) (map[string]string, error) {
 		if c.provider != nil && c.provider.ARN == arn {
 			return c.provider.Tags, nil
 		}
+		for _, known := range c.capabilities {
+			if known.ARN == arn {
+				return known.Tags, nil
+			}
+		}
 		for _, a := range c.identities {
 			if a.AssociationARN == arn {
 				return a.Tags, nil

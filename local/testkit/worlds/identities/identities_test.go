@@ -124,7 +124,8 @@ func TestPodIdentitiesBeyondTheSettings(t *testing.T) {
 	)
 	for name, c := range map[string]struct{ identity, refused, denied string }{
 		"a role": {other, "podIdentities[0].roleARN: Invalid value: \"" + harness.OtherRole + "\": the cell allows the roles arn:aws:iam::" +
-			harness.ID + ":role/workloads/*: choose another role, or the platform team adds it to workloadRoles of cellSettings in cdk.json",
+			harness.ID + ":role/workloads/*, arn:aws:iam::" + harness.ID + ":role/capability-*: choose another role, or the " +
+			"platform team adds it to workloadRoles of cellSettings in cdk.json",
 			"is not authorized to perform: iam:GetRole on resource: " + harness.OtherRole},
 		"a policy": {privilege, "podIdentities[0].policies[0]: Invalid value: \"AdministratorAccess\": the cell allows the policies " +
 			"AmazonS3ReadOnlyAccess: choose another policy",

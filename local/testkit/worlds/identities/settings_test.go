@@ -94,7 +94,8 @@ func TestSettingsAreRemoved(t *testing.T) {
 func TestReleaseBeyondTheSettings(t *testing.T) {
 	const (
 		forbids = "podIdentities[0].roleARN: Invalid value: \"" + harness.OtherRole + "\": the cell allows the roles arn:aws:iam::" + harness.ID +
-			":role/workloads/*: choose another role, or the platform team adds it to workloadRoles of cellSettings in cdk.json, and deploys drover"
+			":role/workloads/*, arn:aws:iam::" + harness.ID + ":role/capability-*: choose another role, or the platform team adds it to " +
+			"workloadRoles of cellSettings in cdk.json, and deploys drover"
 		dns = "    - {name: external-dns, version: v0.20.0-eksbuild.1, podIdentities: [{serviceAccount: external-dns, roleARN: \"" +
 			harness.OtherRole + "\"}]}\n"
 	)

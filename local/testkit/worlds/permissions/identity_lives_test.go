@@ -34,6 +34,23 @@ var identityLives = map[string]func(*life){
 		upload("")
 		require.NotContains(l.T, l.Stacks("demo"), names.Identities)
 	},
+	"capabilities come, change and go": func(l *life) {
+		upload := func(more string) {
+			l.Upload(names.ClusterSpec("demo"), harness.Spec("demo", lives.Unprotected+more))
+			l.SettleAll()
+			l.RequirePhase(status.Ready)
+		}
+		gitops := func(role, admins string) string {
+			return "  capabilities:\n    - {name: gitops, type: ArgoCD, roleARN: \"" + role + "\", argoCD: {identityCenterARN: \"" +
+				harness.IdentityCenter + "\", admins: [" + admins + "]}}\n"
+		}
+		const group = "01234567-89ab-cdef-0123-456789abcdef"
+		l.Upload(names.ReleaseSpec("r1"), harness.Release())
+		upload(gitops(harness.CapabilityRole, "") + "  tags: {team: a}\n")
+		upload(gitops(harness.OtherCapabilityRole, group))
+		upload("")
+		require.NotContains(l.T, l.Stacks("demo"), names.Capabilities)
+	},
 	"a release whose add-on has no permissions": func(l *life) {
 		const dns = "{name: external-dns, version: v0.20.0-eksbuild.1}"
 		l.CreateCluster(lives.Unprotected)
