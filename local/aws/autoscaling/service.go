@@ -163,12 +163,18 @@ type InstanceView struct {
 	ID, State       string
 	TemplateVersion int
 	Unhealthy       bool
+	// Activity is the cause of its latest activity, as DescribeScalingActivities shows it.
+	Activity string
 }
 
 func (g *group) view() View {
 	v := View{Min: g.min, Max: g.max, Desired: g.desired, Suspended: slices.Sorted(maps.Keys(g.suspended))}
 	for _, m := range g.members {
-		v.Instances = append(v.Instances, InstanceView{m.id, m.lifecycle(), m.template.Version, m.health == unhealthy})
+		i := InstanceView{ID: m.id, State: m.lifecycle(), TemplateVersion: m.template.Version, Unhealthy: m.health == unhealthy}
+		if m.activity != nil {
+			i.Activity = m.activity.Cause
+		}
+		v.Instances = append(v.Instances, i)
 	}
 	return v
 }

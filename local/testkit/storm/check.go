@@ -49,6 +49,8 @@ type observations struct {
 
 	// minInService is the number of instances that must stay in service in each group whose stack is updated.
 	minInService map[string]int
+	// inPlace has the stacks of pools whose update is planned as a change in place.
+	inPlace map[string]bool
 	// suspendedMin is the minInService of groups that are not checked until their update ends. An autoscaler scaled the group during the
 	// update, or the rollback failed.
 	suspendedMin map[string]int
@@ -135,6 +137,7 @@ func newObserved() *observations {
 		affectedStacks:  map[string]map[string]bool{},
 		hasControlPlane: map[string]bool{}, minInService: map[string]int{}, suspendedMin: map[string]int{}, paceDesired: map[string]int{},
 		lastGrowth:  map[string]growth{},
+		inPlace:     map[string]bool{},
 		groupViews:  map[string]autoscaling.View{},
 		drainStarts: map[string]time.Time{}, terminatingSince: map[string]time.Time{}, drainStartTurns: map[string]int{},
 		lostInstances: map[string]bool{},
@@ -285,6 +288,9 @@ func (w *world) seeFunctionCall(call endpoint.Call, asked []byte) {
 		w.observed.Lock()
 		w.observed.deletionRequested[name] = w.observed.specReads[name] == specRead{in.TaskToken, true}
 		w.observed.Unlock()
+	}
+	if call.Action == "ExecuteChangeSet" {
+		w.seeExecution(in)
 	}
 	if pool, ok := strings.CutPrefix(in.Stack, names.PoolPrefix); ok {
 		touched := w.observed.affectedStacks[in.Cluster]
@@ -450,6 +456,7 @@ func (w *world) seeStack(stackName, is string) {
 	}
 	if !strings.HasSuffix(is, "_IN_PROGRESS") {
 		delete(w.observed.paceDesired, stackName)
+		delete(w.observed.inPlace, stackName)
 	}
 	if is == "DELETE_FAILED" && stack == names.ControlPlane { // the next attempt reads the spec again
 		delete(w.observed.deletionAllowed, stackName)

@@ -560,6 +560,15 @@ func TestEveryCheckCanFail(t *testing.T) {
 				require.NoError(w.t, w.State().UpdateStatus(context.Background(), "c0", func(s *status.Status) { s.Message = status.AsSpecified }))
 			}})
 		}, "its message does not agree with its nodes"},
+		"a change that a plan calls in place replaces nodes": {14, func(p *plot) {
+			p.breakAtBegin = func(w *world) {
+				afterPlan(w, func(s *status.Status) {
+					for i := range s.Plan {
+						s.Plan[i].Effect = status.InPlace
+					}
+				})
+			}
+		}, "is in place, and these instances are replaced"},
 		"a function lacks a permission": {12, func(p *plot) {
 			p.identities = func(written *iam.Definitions) { forbid(written, "eks:DescribeClusterVersions") }
 		}, "may not eks DescribeClusterVersions"},

@@ -83,12 +83,10 @@ spec:
 			taints = "taints: [{key: dedicated, value: batch, effect: NoSchedule}], "
 		}
 		fmt.Fprintf(&b, "    - {name: %s, instanceTypes: [m7i.large], minSize: %d, maxSize: %d, drain: {timeout: %s, onTimeout: %s}, "+
-			"%s%s%supdate: {strategy: %s, maxUnavailable: %d, maxSurge: %d}, files: [{path: /etc/motd, content: \"%d\"}]}\n",
-			p.name, p.min, p.max, p.timeout, p.onTimeout, rollAt, taints, w.edits.pool(), strategy, p.unavailable, p.surge, p.motd)
+			"%s%s%supdate: {strategy: %s, maxUnavailable: %d, maxSurge: %d}, %s}\n",
+			p.name, p.min, p.max, p.timeout, p.onTimeout, rollAt, taints, w.edits.pool(), strategy, p.unavailable, p.surge, w.edits.motd(p.motd))
 	}
-	if w.private {
-		b.WriteString("  controlPlane: {endpoint: {public: false}}\n")
-	}
+	b.WriteString(w.edits.controlPlane(w.private))
 	b.WriteString(w.flaw.line)
 	return b.String()
 }

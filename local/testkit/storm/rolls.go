@@ -118,7 +118,7 @@ func (w *world) seeView(group string, v localautoscaling.View) {
 		delete(w.observed.replacedByAudit, group)
 		delete(w.observed.unhealthy, group)
 	}
-	grown := w.observed.lastGrowth[group]
+	grown, inPlace := w.observed.lastGrowth[group], w.observed.inPlace[group]
 	serving, served := inService(v), inService(was)
 	if whole := v.Desired > 0 && serving >= v.Desired; whole != w.observed.groupFull[group] {
 		if w.observed.groupFull[group] = whole; whole {
@@ -126,6 +126,10 @@ func (w *world) seeView(group string, v localautoscaling.View) {
 		}
 	}
 	w.observed.Unlock()
+	if inPlace {
+		replaced := replacedInPlace(was, v)
+		w.check(14, len(replaced) == 0, "the change of %s is in place, and these instances are replaced: %+v", group, replaced)
+	}
 	if !rolling || serving == served {
 		return
 	}
