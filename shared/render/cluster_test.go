@@ -106,12 +106,12 @@ func fullCluster() *api.Cluster {
 					ImageID:        "ami-00000000000000001",
 					RootVolume: api.RootVolume{
 						SizeGiB: 80, Type: "gp3", IOPS: 4000, Throughput: 250, Encrypted: &on,
-						KMSKeyARN: "arn:aws:kms:eu-central-1:111122223333:key/disks",
+						KMSKeyARN: "arn:aws:kms:eu-central-1:111122223333:key/1234abcd-12ab-34cd-56ef-1234567890ab",
 					},
 					Volumes: []api.Volume{
 						{
 							Device: "/dev/xvdb", SizeGiB: 200, Type: "io2", IOPS: 3000, Encrypted: &on,
-							KMSKeyARN: "arn:aws:kms:eu-central-1:111122223333:key/data",
+							KMSKeyARN: "arn:aws:kms:eu-central-1:111122223333:key/2345bcde-12ab-34cd-56ef-1234567890ab",
 						},
 						{Device: "/dev/xvdc", SnapshotID: "snap-0123456789abcdef0", Type: "gp3", Throughput: 250},
 					},
