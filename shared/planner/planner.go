@@ -116,7 +116,7 @@ type Planner struct {
 	// in previews.
 	Networks Networks
 	Cell     render.Cell
-	// Settings are what the cell allows. They are nil in previews of the command line, which do not know them.
+	// Settings are what the cell allows. nil does not check them: a preview's user may not be allowed to read them.
 	Settings *api.CellSettings
 	Now      func() time.Time
 	// Relay is the code of this version's relays. RelayFile reads it; only Persist needs it. Functions finds deployed relays.

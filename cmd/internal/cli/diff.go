@@ -23,7 +23,9 @@ func diffCommand() *cobra.Command {
 		Long: `Compares a cluster's spec with what is deployed, and shows the changes of stacks, the upgrade that follows and when it begins, and
 warnings. It reads the account and changes nothing. The file - is standard input.
 
-It checks the images of pools and the settings of the cell with your credentials. If you may not read one of them, a note says so.
+It checks the images of pools and the settings of the cell with your credentials. If you may not read one of them, a note says so. It does
+not check zones, endpoints, addresses, subnets, security groups, local disks and KMS keys: drover does, after an upload and before it
+changes a stack.
 
 A paused spec is compared as if it were not paused.
 
